@@ -1,0 +1,114 @@
+"""Array programs: what a user writes, checked and resolved.
+
+The front end makes this form from text: names are resolved, users' `def`s are expanded, indices have
+roots, every read has addresses and every definition an element type. Nothing here knows about blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bbrewrite.core.addresses import Address
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.programs import Assumption, Tensor
+from bbrewrite.core.spans import Span
+
+
+@dataclass(frozen=True)
+class ArrayExpression:
+    """The base of expressions; the span is for messages and does not take part in comparison."""
+
+
+@dataclass(frozen=True)
+class Literal(ArrayExpression):
+    """A number or infinity."""
+
+    value: float
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class SizeOf(ArrayExpression):
+    """The extent of an index as a value."""
+
+    index: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Position(ArrayExpression):
+    """An index as a value: the element's position along it."""
+
+    index: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Element(ArrayExpression):
+    """An element of a tensor (input, weight or earlier definition); no addresses for a scalar."""
+
+    tensor: str
+    addresses: tuple[Address, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Call(ArrayExpression):
+    """An elementwise operator of the table by its name ("add", "exp", "where", ...)."""
+
+    operator: str
+    operands: tuple[ArrayExpression, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Fold(ArrayExpression):
+    """A reduction over one or more indices, bound in the body: sum, max, min, prod, or mean.
+
+    `mean` is kept as such here; lowering writes it as a sum divided by the extents.
+    """
+
+    reduction: str
+    indices: tuple[str, ...]
+    body: ArrayExpression
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class LibraryCall(ArrayExpression):
+    """softmax, log_softmax, logsumexp, layer_norm, rms_norm, l2_norm or variance over indices.
+
+    The indices are bound in the operand; where the result has one entry for each of their positions
+    (softmax, norms), the same names index that result. `eps` is None where the function has none.
+    """
+
+    function: str
+    indices: tuple[str, ...]
+    operand: ArrayExpression
+    eps: float | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ArrayDefinition:
+    """`P[m, n] = ...`; an index of the left side that the right side lacks is a broadcast."""
+
+    tensor: Tensor
+    expression: ArrayExpression
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ArrayProgram:
+    """A checked array program. `indices[...].block` holds the user's block sizes (all fixed), else None."""
+
+    name: str
+    indices: IndexTable
+    inputs: tuple[Tensor, ...]
+    assumptions: tuple[Assumption, ...]
+    definitions: tuple[ArrayDefinition, ...]
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        found = {tensor.name: tensor for tensor in self.inputs}
+        return found | {definition.tensor.name: definition.tensor for definition in self.definitions}

@@ -1,0 +1,95 @@
+"""Element types of tensors and blocks, and how they combine.
+
+Storage types are what a tensor holds in global memory; `compute_type` gives the type in which
+values are worked on in local memory. This file knows nothing of shapes.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import ml_dtypes
+import numpy as np
+
+
+class Element(Enum):
+    """An element type by its name in the languages."""
+
+    BOOL = "bool"
+    INDEX = "index"  # 64-bit element positions; never stored in a tensor
+    I32 = "i32"
+    F16 = "f16"
+    BF16 = "bf16"
+    F32 = "f32"
+    F64 = "f64"
+
+    @property
+    def is_float(self) -> bool:
+        return self in _FLOATS
+
+    @property
+    def size_bytes(self) -> int:
+        return _SIZES[self]
+
+    @property
+    def compute_type(self) -> Element:
+        """The type of a value in local memory: narrow floats widen to f32, integers to 64 bits."""
+        if self in (Element.F16, Element.BF16):
+            return Element.F32
+        return Element.INDEX if self is Element.I32 else self
+
+    @property
+    def numpy_type(self) -> np.dtype[np.generic]:
+        return _NUMPY[self]
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_FLOATS = frozenset({Element.F16, Element.BF16, Element.F32, Element.F64})
+_SIZES = {
+    Element.BOOL: 1,
+    Element.INDEX: 8,
+    Element.I32: 4,
+    Element.F16: 2,
+    Element.BF16: 2,
+    Element.F32: 4,
+    Element.F64: 8,
+}
+_NUMPY: dict[Element, np.dtype[np.generic]] = {
+    Element.BOOL: np.dtype(np.bool_),
+    Element.INDEX: np.dtype(np.int64),
+    Element.I32: np.dtype(np.int32),
+    Element.F16: np.dtype(np.float16),
+    Element.BF16: np.dtype(ml_dtypes.bfloat16),
+    Element.F32: np.dtype(np.float32),
+    Element.F64: np.dtype(np.float64),
+}
+_RANK = {
+    Element.BOOL: 0,
+    Element.I32: 1,
+    Element.INDEX: 2,
+    Element.F16: 3,
+    Element.BF16: 3,
+    Element.F32: 4,
+    Element.F64: 5,
+}
+
+
+def wider(a: Element | None, b: Element | None) -> Element | None:
+    """The type of mixed arithmetic. None is the type of a bare number, which takes the other's type.
+
+    f16 with bf16 gives f32, the narrowest type that holds both.
+    """
+    if a is None or b is None:
+        return a or b
+    if {a, b} == {Element.F16, Element.BF16}:
+        return Element.F32
+    return a if _RANK[a] >= _RANK[b] else b
+
+
+def as_float(element: Element | None) -> Element | None:
+    """The type in which a function such as `exp` or a true division works: integers become f32."""
+    if element is None or element.is_float:
+        return element
+    return Element.F32

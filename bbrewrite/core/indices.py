@@ -1,0 +1,78 @@
+"""Loop indices: names with extents and block sizes, shared by array and block programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Index:
+    """A loop index.
+
+    `extent` is None while open. `same_as` names the index whose extent this one has (always a root: an
+    index without `same_as`). `block` is the number of elements a block spans, None for a point loop.
+    `block_is_fixed` tells a user's choice, which planning keeps, from a starting value.
+    """
+
+    name: str
+    extent: int | None = None
+    same_as: str | None = None
+    block: int | None = None
+    block_is_fixed: bool = False
+
+
+@dataclass(frozen=True)
+class IndexTable:
+    """The indices of a program in order of declaration."""
+
+    entries: Mapping[str, Index]
+
+    @staticmethod
+    def of(indices: list[Index]) -> IndexTable:
+        return IndexTable(MappingProxyType({index.name: index for index in indices}))
+
+    def __getitem__(self, name: str) -> Index:
+        return self.entries[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.entries
+
+    def __iter__(self) -> Iterator[Index]:
+        return iter(self.entries.values())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IndexTable) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def root(self, name: str) -> str:
+        """The index that holds the extent of `name`: two indices with one root have equal extents."""
+        return self.entries[name].same_as or name
+
+    def extent(self, name: str) -> int | None:
+        return self.entries[self.root(name)].extent
+
+    def is_blocked(self, name: str) -> bool:
+        return self.entries[name].block is not None
+
+    def with_extents(self, extents: Mapping[str, int]) -> IndexTable:
+        """The table with the extents of root indices replaced."""
+        return IndexTable.of(
+            [replace(i, extent=extents[i.name]) if i.name in extents and not i.same_as else i for i in self]
+        )
+
+    def with_index(self, index: Index) -> IndexTable:
+        """The table with one more index at its end."""
+        return IndexTable.of([*self, index])
+
+    def fresh_name(self, stem: str) -> str:
+        """A name not yet taken: the stem, or the stem followed by a number."""
+        if stem not in self.entries:
+            return stem
+        number = 1
+        while f"{stem}{number}" in self.entries:
+            number += 1
+        return f"{stem}{number}"

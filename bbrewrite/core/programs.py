@@ -1,0 +1,82 @@
+"""Block programs: named block terms over tensors in global memory.
+
+This is the form that lowering makes, that `bbrewrite lower` prints, and that fusion rewrites. Each
+definition is a list of blocks in global memory (a buffer or an output), or a scalar.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from bbrewrite.core.elements import Element
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.terms import Map, Term
+
+
+class Role(Enum):
+    """Where a tensor comes from."""
+
+    INPUT = "input"
+    WEIGHT = "weight"  # constant from call to call
+    BUFFER = "buffer"  # intermediate, in global memory
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A named array in global memory with the indices that give its extents, row-major."""
+
+    name: str
+    indices: tuple[str, ...]
+    element: Element
+    role: Role
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A declared fact about an input or weight: `assume positive(sigma)`."""
+
+    fact: str  # nonzero, positive, nonnegative or finite
+    tensor: str
+
+
+@dataclass(frozen=True)
+class Definition:
+    """`S = map m: map n: ...`. The maps around the body, outermost first, are the tensor's indices."""
+
+    tensor: Tensor
+    term: Term
+
+    @property
+    def body(self) -> Term:
+        """The term inside the outer maps."""
+        term = self.term
+        for _ in self.tensor.indices:
+            assert isinstance(term, Map)
+            term = term.body
+        return term
+
+
+@dataclass(frozen=True)
+class BlockProgram:
+    """A block program; definitions are in an order in which each reads only earlier ones."""
+
+    name: str
+    indices: IndexTable
+    inputs: tuple[Tensor, ...]  # inputs and weights in order of declaration
+    assumptions: tuple[Assumption, ...]
+    definitions: tuple[Definition, ...]
+
+    def tensor(self, name: str) -> Tensor:
+        """The input or defined tensor of that name."""
+        return self.tensors[name]
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        found = {tensor.name: tensor for tensor in self.inputs}
+        return found | {definition.tensor.name: definition.tensor for definition in self.definitions}
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        return tuple(d.tensor for d in self.definitions if d.tensor.role is Role.OUTPUT)

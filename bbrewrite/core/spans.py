@@ -1,0 +1,31 @@
+"""Places in source text: values that syntax trees carry so that messages can point at their cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text and the name under which the user knows it (a path, or "<text>")."""
+
+    name: str
+    text: str
+
+    def line(self, number: int) -> str:
+        """The text of line `number`, counted from 1; "" past the end."""
+        lines = self.text.split("\n")
+        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of one line of a source; `line` and `column` count from 1, `length` in characters."""
+
+    source: Source
+    line: int
+    column: int
+    length: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.source.name}:{self.line}:{self.column}"

@@ -1,0 +1,280 @@
+"""Block terms: what fusion rewrites and kernels compute.
+
+A term denotes a function of its free indices. Its value is a block in local memory (a matrix, a column
+vector or a scalar) or a list of blocks in global memory. `Map` and `At` are the only terms that touch
+lists of intermediate values, so their presence is the buffered edge:
+
+    At(Map(i, x), i)     stores every x to global memory and loads one back
+    x                    keeps it local
+
+Binders are lexical: `Map` and `Reduce` bind their index in their operands. Terms are immutable and
+compared by structure. Types are found by `typing.py`, printing is in `printing.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from bbrewrite.core.addresses import Address
+
+
+@dataclass(frozen=True)
+class Term:
+    """The base of all terms. `children` are the operand terms in order."""
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return ()
+
+    @property
+    def bound_index(self) -> str | None:
+        """The index that this term binds in its children, if any."""
+        return None
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        """The same operator on other operands."""
+        assert not children
+        return self
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        """The indices on which the value depends."""
+        names = frozenset[str]().union(*(child.free for child in self.children))
+        return names - {self.bound_index} if self.bound_index else names
+
+    @cached_property
+    def _hash(self) -> int:
+        # Terms share subterms heavily; without a stored hash every lookup would walk the whole tree.
+        fields = tuple(getattr(self, name) for name in self.__dataclass_fields__)
+        return hash((type(self).__name__, fields))
+
+
+def _hashed[T: type[Term]](cls: T) -> T:
+    cls.__hash__ = lambda self: self._hash  # type: ignore[method-assign]
+    return cls
+
+
+@_hashed
+@dataclass(frozen=True)
+class Number(Term):
+    """A number or infinity; takes the type of what it meets, and broadcasts."""
+
+    value: float
+
+
+@_hashed
+@dataclass(frozen=True)
+class Size(Term):
+    """The extent of an index, a scalar."""
+
+    index: str
+
+
+@_hashed
+@dataclass(frozen=True)
+class IndexValue(Term):
+    """The element positions of an index: a vector along its axis, or a scalar for a point index."""
+
+    index: str
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return frozenset({self.index})
+
+
+@_hashed
+@dataclass(frozen=True)
+class Read(Term):
+    """A block of a tensor in global memory (input, weight or buffer), by name; a scalar input has no addresses.
+
+    The block's axes are the blocked indices in its addresses, in order.
+    """
+
+    tensor: str
+    addresses: tuple[Address, ...] = ()
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return frozenset[str]().union(*(address.index_names for address in self.addresses))
+
+
+@_hashed
+@dataclass(frozen=True)
+class Local(Term):
+    """A named value in local memory: a kernel's variable, or a parameter of an `op` or `monoid`.
+
+    `indices` address a local list of blocks (a row of accumulators, say).
+    """
+
+    name: str
+    indices: tuple[str, ...] = ()
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return frozenset(self.indices)
+
+
+@_hashed
+@dataclass(frozen=True)
+class Apply(Term):
+    """A block operator of the table on its operands; `indices` are its index attributes (for spreads)."""
+
+    operator: str
+    operands: tuple[Term, ...]
+    indices: tuple[str, ...] = ()
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return self.operands
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        return replace(self, operands=children)
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return frozenset(self.indices).union(*(operand.free for operand in self.operands))
+
+
+@_hashed
+@dataclass(frozen=True)
+class Reduce(Term):
+    """A serial loop over an index that combines its operands' values by a monoid."""
+
+    monoid: str
+    index: str
+    operands: tuple[Term, ...]
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return self.operands
+
+    @property
+    def bound_index(self) -> str | None:
+        return self.index
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        return replace(self, operands=children)
+
+
+@_hashed
+@dataclass(frozen=True)
+class Map(Term):
+    """The list of a body's values over an index, stored in global memory."""
+
+    index: str
+    body: Term
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return (self.body,)
+
+    @property
+    def bound_index(self) -> str | None:
+        return self.index
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        (body,) = children
+        return replace(self, body=body)
+
+
+@_hashed
+@dataclass(frozen=True)
+class At(Term):
+    """One element of a list, loaded into local memory (or a list of lower rank)."""
+
+    items: Term
+    address: Address
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return (self.items,)
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        (items,) = children
+        return replace(self, items=items)
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return self.items.free | self.address.index_names
+
+
+@_hashed
+@dataclass(frozen=True)
+class Pair(Term):
+    """Two values, or two lists element by element, made together (rule 2 of the paper)."""
+
+    first: Term
+    second: Term
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return (self.first, self.second)
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        first, second = children
+        return Pair(first, second)
+
+
+@_hashed
+@dataclass(frozen=True)
+class Component(Term):
+    """One side of a pair: `first` (position 0) or `second` (position 1)."""
+
+    position: int
+    pair: Term
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return (self.pair,)
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        (pair,) = children
+        return replace(self, pair=pair)
+
+
+@_hashed
+@dataclass(frozen=True)
+class Cast(Term):
+    """A value rounded to a declared element type when it is stored. Kept local it is not rounded."""
+
+    element: str
+    value: Term
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return (self.value,)
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        (value,) = children
+        return replace(self, value=value)
+
+
+def walk(term: Term) -> Iterator[Term]:
+    """Every distinct subterm once, operands before their users."""
+    seen: set[Term] = set()
+
+    def visit(node: Term) -> Iterator[Term]:
+        if node in seen:
+            return
+        seen.add(node)
+        for child in node.children:
+            yield from visit(child)
+        yield node
+
+    return visit(term)
+
+
+def rewrite_bottom_up(term: Term, change: Callable[[Term], Term]) -> Term:
+    """The term with `change` applied to every node after its children; shared subterms are visited once."""
+    done: dict[Term, Term] = {}
+
+    def visit(node: Term) -> Term:
+        if node not in done:
+            children = node.children
+            changed = tuple(visit(child) for child in children)
+            done[node] = change(node.with_children(changed) if changed != children else node)
+        return done[node]
+
+    return visit(term)

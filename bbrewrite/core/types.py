@@ -1,0 +1,247 @@
+"""Types of block terms, and how they follow from the operator table.
+
+A block's type names its axes by index, so that `dot` of blocks over different contracted indices, or
+a scale along the wrong axis, is an error here rather than a wrong number later. Pattern variables of
+rules are not typed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bbrewrite.core.elements import Element, as_float, wider
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.operators import Operator, OperatorTable, ScalarFunction
+from bbrewrite.core.programs import Tensor
+from bbrewrite.core.terms import (
+    Apply,
+    At,
+    Cast,
+    Component,
+    IndexValue,
+    Local,
+    Map,
+    Number,
+    Pair,
+    Read,
+    Reduce,
+    Size,
+    Term,
+)
+
+
+class BlockTypeError(Exception):
+    """A term without a type; the message names the operator and the types that disagree."""
+
+    def __init__(self, message: str, term: Term) -> None:
+        super().__init__(message)
+        self.term = term
+
+
+@dataclass(frozen=True)
+class BlockType:
+    """A matrix (two axes: rows, columns), vector (one) or scalar (none) in local memory.
+
+    `element` is None for a bare number, which takes the type of what it meets.
+    """
+
+    axes: tuple[str, ...]
+    element: Element | None
+
+    def __str__(self) -> str:
+        kind = ("scalar", "vector", "matrix")[len(self.axes)]
+        return kind + (f"[{', '.join(self.axes)}]" if self.axes else "")
+
+
+@dataclass(frozen=True)
+class ListType:
+    """A list over an index, in global memory."""
+
+    index: str
+    item: Type
+
+    def __str__(self) -> str:
+        return f"list over {self.index} of {self.item}"
+
+
+@dataclass(frozen=True)
+class PairType:
+    """Two values made together."""
+
+    first: Type
+    second: Type
+
+
+type Type = BlockType | ListType | PairType
+
+
+class Typing:
+    """Finds the types of terms; memoised, for one program's indices and tensors.
+
+    `locals` gives the types of `Local` leaves. Raises BlockTypeError.
+    """
+
+    def __init__(
+        self,
+        table: OperatorTable,
+        indices: IndexTable,
+        tensors: Mapping[str, Tensor],
+        locals: Mapping[str, BlockType] | None = None,
+    ) -> None:
+        self._table = table
+        self._indices = indices
+        self._tensors = tensors
+        self._locals = locals or {}
+        self._known: dict[Term, Type] = {}
+
+    def block(self, term: Term) -> BlockType:
+        """The type of a term that must be a block."""
+        found = self.of(term)
+        if not isinstance(found, BlockType):
+            raise BlockTypeError(f"a block is needed, this is a {found}", term)
+        return found
+
+    def of(self, term: Term) -> Type:
+        """The type of a term."""
+        if term not in self._known:
+            self._known[term] = self._find(term)
+        return self._known[term]
+
+    def _find(self, term: Term) -> Type:
+        match term:
+            case Number():
+                return BlockType((), None)
+            case Size():
+                return BlockType((), Element.INDEX)
+            case IndexValue(index):
+                return BlockType((index,) if self._indices.is_blocked(index) else (), Element.INDEX)
+            case Read():
+                return self._read(term)
+            case Local(name):
+                return self._locals[name]
+            case Map(index, body):
+                return ListType(index, self.of(body))
+            case At():
+                return self._at(term)
+            case Reduce():
+                return self._reduce(term)
+            case Pair(first, second):
+                return PairType(self.of(first), self.of(second))
+            case Component(position, pair):
+                return self._component(term, position, self.of(pair))
+            case Cast(element, value):
+                inner = self.of(value)
+                return _with_element(inner, Element(element))
+            case Apply():
+                return self._apply(term)
+            case _:
+                raise AssertionError(term)
+
+    def _read(self, term: Read) -> BlockType:
+        axes = tuple(
+            name for address in term.addresses for name, _ in address.indices if self._indices.is_blocked(name)
+        )
+        if len(axes) > 2:
+            raise BlockTypeError(f"{term.tensor} is read along {len(axes)} blocked axes; a block has at most two", term)
+        return BlockType(axes, self._tensors[term.tensor].element)
+
+    def _at(self, term: At) -> Type:
+        items = self.of(term.items)
+        if isinstance(items, PairType):
+            raise BlockTypeError("a pair of lists cannot be read as one list", term)
+        if not isinstance(items, ListType):
+            raise BlockTypeError(f"only a list can be read at an index, this is a {items}", term)
+        plain = term.address.plain_index
+        if plain == items.index:
+            return items.item
+        if plain is None or self._indices.root(plain) != self._indices.root(items.index):
+            raise BlockTypeError(f"a list over {items.index} cannot be read at {term.address}", term)
+        return _renamed(items.item, {items.index: plain})
+
+    def _reduce(self, term: Reduce) -> BlockType:
+        monoid = self._table.monoids[term.monoid]
+        operands = [self.block(operand) for operand in term.operands]
+        for operand in operands:
+            if term.index in operand.axes:
+                raise BlockTypeError(
+                    f"a block along {term.index} cannot be combined over the blocks of {term.index};"
+                    f" reduce it inside the block first",
+                    term,
+                )
+        if len(monoid.state) == 1 and len(operands) == 1:
+            return operands[0]
+        parameters = dict(zip(monoid.parameters, operands, strict=True))
+        inner = Typing(self._table, self._indices, self._tensors, parameters)
+        state = {name: inner.block(element) for name, element in zip(monoid.state, monoid.element, strict=True)}
+        return Typing(self._table, self._indices, self._tensors, state).block(monoid.finish)
+
+    def _component(self, term: Term, position: int, pair: Type) -> Type:
+        if isinstance(pair, PairType):
+            return (pair.first, pair.second)[position]
+        if isinstance(pair, ListType):
+            return ListType(pair.index, self._component(term, position, pair.item))
+        raise BlockTypeError(f"a pair is needed, this is a {pair}", term)
+
+    def _apply(self, term: Apply) -> BlockType:
+        operator = self._table.operators[term.operator]
+        operands = tuple(self.block(operand) for operand in term.operands)
+        axes = result_axes(operator, tuple(operand.axes for operand in operands), term.indices)
+        if axes is None:
+            shown = ", ".join(str(operand) for operand in operands)
+            raise BlockTypeError(f"{term.operator} does not take ({shown})", term)
+        elements = tuple(operand.element for operand in operands)
+        return BlockType(axes, result_element(self._table.functions.get(operator.function), elements))
+
+
+def result_axes(
+    operator: Operator, operands: tuple[tuple[str, ...], ...], indices: tuple[str, ...] = ()
+) -> tuple[str, ...] | None:
+    """The axes of an operator's result, or None where its signatures do not admit these operands."""
+    if operator.is_elementwise:
+        shapes = {axes for axes in operands if axes}
+        if len(shapes) > 1:
+            return None
+        return shapes.pop() if shapes else ()
+    for signature in operator.signatures:
+        letters = dict(zip("01", indices, strict=False))
+        if all(_unify(pattern, axes, letters) for pattern, axes in zip(signature.operands, operands, strict=True)):
+            return tuple(letters[letter] for letter in signature.result)
+    return None
+
+
+def result_element(function: ScalarFunction | None, elements: tuple[Element | None, ...]) -> Element | None:
+    """The element type of a function's result; the identity (None) keeps its operand's."""
+    rule = function.type_rule if function else "wider"
+    if rule == "bool":
+        return Element.BOOL
+    found: Element | None = None
+    for element in elements[1:] if rule == "select" else elements:
+        found = wider(found, element)
+    return as_float(found) if rule == "float" else found
+
+
+def _unify(pattern: str, axes: tuple[str, ...], letters: dict[str, str]) -> bool:
+    if len(pattern) != len(axes):
+        return False
+    return all(letters.setdefault(letter, axis) == axis for letter, axis in zip(pattern, axes, strict=True))
+
+
+def _with_element(found: Type, element: Element) -> Type:
+    match found:
+        case BlockType(axes, _):
+            return BlockType(axes, element)
+        case ListType(index, item):
+            return ListType(index, _with_element(item, element))
+        case PairType():
+            raise AssertionError("a pair is never cast")
+
+
+def _renamed(found: Type, renaming: Mapping[str, str]) -> Type:
+    match found:
+        case BlockType(axes, element):
+            return BlockType(tuple(renaming.get(axis, axis) for axis in axes), element)
+        case ListType(index, item):
+            return ListType(renaming.get(index, index), _renamed(item, renaming))
+        case PairType(first, second):
+            return PairType(_renamed(first, renaming), _renamed(second, renaming))

@@ -1,0 +1,1 @@
+"""Planning: from a frozen e-graph to kernels, by a cost model of data movement and work."""

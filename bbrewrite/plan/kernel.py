@@ -1,0 +1,122 @@
+"""The kernel form: small loop nests over blocks, from which every generator prints.
+
+A kernel is one parallel launch. Its statements name blocks in local memory, load and store blocks of
+tensors in global memory, and loop. Expressions are block terms whose leaves are numbers, sizes, index
+values, `Read` (a load from global memory) and `Local` (a named block in local memory); they contain no
+`Map`, `At`, `Reduce`, `Pair` or `Component`. Block sizes are compile-time, extents run-time; the last
+block of an index may be partial, and block operators work on what is there.
+
+What is not here: how a statement becomes machine code (codegen), and why this nest was chosen (schedule).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bbrewrite.core.elements import Element
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.programs import Tensor
+from bbrewrite.core.terms import Term
+from bbrewrite.core.types import BlockType
+
+
+@dataclass(frozen=True)
+class LocalBlock:
+    """A named block in local memory.
+
+    `list_indices` make it a local list of blocks (a row of accumulators, a row of blocks kept local):
+    one block for every position of those indices. `type.element` is a compute type.
+    """
+
+    name: str
+    type: BlockType
+    list_indices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Let:
+    """`target = expression`: computes a block and keeps it. Also initialises accumulators."""
+
+    target: LocalBlock
+    expression: Term
+
+
+@dataclass(frozen=True)
+class Update:
+    """`target := expression`, where the expression may read the target's old value.
+
+    `acc := acc + dot(a, b)` is how a sum of products accumulates.
+    """
+
+    target: LocalBlock
+    expression: Term
+
+
+@dataclass(frozen=True)
+class Store:
+    """Writes a block to a tensor in global memory at the loop indices that are its indices."""
+
+    tensor: Tensor
+    expression: Term
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A serial loop over the blocks of an index, or over its positions where it is a point index."""
+
+    index: str
+    body: tuple[Statement, ...]
+
+
+type Statement = Let | Update | Store | Loop
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One parallel launch: `body` runs for every combination of blocks of the `grid` indices.
+
+    `indices` holds the chosen block sizes. `reads` and `writes` are the tensors touched, in order of
+    first use: together with the root extents they are the kernel's arguments.
+    """
+
+    name: str
+    indices: IndexTable
+    grid: tuple[str, ...]
+    body: tuple[Statement, ...]
+    reads: tuple[Tensor, ...]
+    writes: tuple[Tensor, ...]
+
+    @property
+    def local_blocks(self) -> tuple[LocalBlock, ...]:
+        """Every named block, in order of first appearance."""
+        found: dict[str, LocalBlock] = {}
+        for statement in walk_statements(self.body):
+            if isinstance(statement, Let | Update):
+                found.setdefault(statement.target.name, statement.target)
+        return tuple(found.values())
+
+
+@dataclass(frozen=True)
+class KernelProgram:
+    """Kernels in the order in which they run, and the buffers between them."""
+
+    name: str
+    indices: IndexTable
+    inputs: tuple[Tensor, ...]
+    buffers: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    kernels: tuple[Kernel, ...]
+
+
+def walk_statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement, loops before their bodies."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, Loop):
+            yield from walk_statements(statement.body)
+
+
+def compute_element(element: Element | None) -> Element:
+    """The type in which a block is held locally; a bare number is an f32."""
+    return (element or Element.F32).compute_type
