@@ -153,11 +153,10 @@ class Typing:
         if not isinstance(items, ListType):
             raise BlockTypeError(f"only a list can be read at an index, this is a {items}", term)
         plain = term.address.plain_index
-        if plain == items.index:
-            return items.item
-        if plain is None or self._indices.root(plain) != self._indices.root(items.index):
-            raise BlockTypeError(f"a list over {items.index} cannot be read at {term.address}", term)
-        return _renamed(items.item, {items.index: plain})
+        if plain is not None and self._indices.root(plain) != self._indices.root(items.index):
+            raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
+        blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
+        return _readdressed(items.item, items.index, blocked)
 
     def _reduce(self, term: Reduce) -> BlockType:
         monoid = self._table.monoids[term.monoid]
@@ -237,11 +236,12 @@ def _with_element(found: Type, element: Element) -> Type:
             raise AssertionError("a pair is never cast")
 
 
-def _renamed(found: Type, renaming: Mapping[str, str]) -> Type:
+def _readdressed(found: Type, index: str, axes: tuple[str, ...]) -> Type:
+    """The type with the axis of `index`, where it has one, replaced by the axes of an address."""
     match found:
-        case BlockType(axes, element):
-            return BlockType(tuple(renaming.get(axis, axis) for axis in axes), element)
-        case ListType(index, item):
-            return ListType(renaming.get(index, index), _renamed(item, renaming))
+        case BlockType(old, element):
+            return BlockType(tuple(new for axis in old for new in (axes if axis == index else (axis,))), element)
+        case ListType(inner, item):
+            return ListType(inner, _readdressed(item, index, axes))
         case PairType(first, second):
-            return PairType(_renamed(first, renaming), _renamed(second, renaming))
+            return PairType(_readdressed(first, index, axes), _readdressed(second, index, axes))

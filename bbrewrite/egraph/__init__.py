@@ -1,0 +1,1 @@
+"""From a block program and rules to a saturated, frozen e-graph."""

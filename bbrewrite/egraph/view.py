@@ -1,0 +1,53 @@
+"""The frozen e-graph: what saturation hands to planning.
+
+An e-class is a set of e-nodes of equal value; an e-node is a term whose operands are e-classes. The view is
+immutable and knows nothing of the engine that made it. Class numbers carry no meaning: whoever needs an order
+that survives renaming of rules must order by printed terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bbrewrite.core.terms import Term
+
+
+@dataclass(frozen=True)
+class ENode:
+    """`head` is a term of the right operator and attributes whose own operands are placeholders."""
+
+    head: Term
+    children: tuple[int, ...]
+
+    def build(self, operands: tuple[Term, ...]) -> Term:
+        """The term with these operands."""
+        return self.head.with_children(operands)
+
+
+@dataclass(frozen=True)
+class EClass:
+    """`free` are the indices on which the value depends (proved; a member may mention more)."""
+
+    nodes: tuple[ENode, ...]
+    free: frozenset[str]
+
+
+@dataclass(frozen=True)
+class SaturationReport:
+    """What saturation did. `stopped_by` is "saturated" or the name of the limit that was met."""
+
+    nodes: int
+    classes: int
+    iterations: int
+    stopped_by: str
+    rules_applied: Mapping[str, int]  # rule name to number of matches that changed or confirmed the graph
+
+
+@dataclass(frozen=True)
+class FrozenGraph:
+    """`roots` gives the class of each definition of the program by tensor name (every definition, not only outputs)."""
+
+    classes: Mapping[int, EClass]
+    roots: Mapping[str, int]
+    report: SaturationReport
