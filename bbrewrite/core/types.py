@@ -95,6 +95,10 @@ class Typing:
         self._locals = locals or {}
         self._known: dict[Term, Type] = {}
 
+    def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
+        """The same program's typing with other local blocks."""
+        return Typing(self._table, self._indices, self._tensors, locals)
+
     def block(self, term: Term) -> BlockType:
         """The type of a term that must be a block."""
         found = self.of(term)
