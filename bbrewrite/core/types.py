@@ -43,7 +43,7 @@ class BlockTypeError(Exception):
 class BlockType:
     """A matrix (two axes: rows, columns), vector (one) or scalar (none) in local memory.
 
-    `element` is None for a bare number, which takes the type of what it meets.
+    `element` is None for a bare whole number, which takes the type of what it meets.
     """
 
     axes: tuple[str, ...]
@@ -114,8 +114,9 @@ class Typing:
 
     def _find(self, term: Term) -> Type:
         match term:
-            case Number():
-                return BlockType((), None)
+            case Number(value):
+                # A fraction among whole numbers or positions must not be cut to a whole number.
+                return BlockType((), None if value.is_integer() else Element.NUMBER)
             case Size():
                 return BlockType((), Element.INDEX)
             case IndexValue(index):
@@ -157,7 +158,7 @@ class Typing:
         if not isinstance(items, ListType):
             raise BlockTypeError(f"only a list can be read at an index, this is a {items}", term)
         plain = term.address.plain_index
-        if plain is not None and self._indices.root(plain) != self._indices.root(items.index):
+        if plain is not None and not self._indices.same_extent(plain, items.index):
             raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
         blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
         return _readdressed(items.item, items.index, blocked)
