@@ -20,6 +20,7 @@ from bbrewrite.core.terms import (
     Cast,
     Component,
     IndexValue,
+    Loaded,
     Local,
     Map,
     Number,
@@ -27,6 +28,7 @@ from bbrewrite.core.terms import (
     Read,
     Reduce,
     Size,
+    Stored,
     Term,
 )
 
@@ -66,14 +68,27 @@ class ListType:
 
 
 @dataclass(frozen=True)
+class StoredType:
+    """A block by itself in global memory."""
+
+    item: Type
+
+    def __str__(self) -> str:
+        return f"stored {self.item}"
+
+
+@dataclass(frozen=True)
 class PairType:
     """Two values made together."""
 
     first: Type
     second: Type
 
+    def __str__(self) -> str:
+        return f"pair of {self.first} and {self.second}"
 
-type Type = BlockType | ListType | PairType
+
+type Type = BlockType | ListType | StoredType | PairType
 
 
 class Typing:
@@ -87,12 +102,12 @@ class Typing:
         table: OperatorTable,
         indices: IndexTable,
         tensors: Mapping[str, Tensor],
-        locals: Mapping[str, BlockType] | None = None,
+        locals: Mapping[str, Type] | None = None,
     ) -> None:
         self._table = table
         self._indices = indices
         self._tensors = tensors
-        self._locals = locals or {}
+        self._locals = {} if locals is None else locals  # looked up late: a caller may add to it
         self._known: dict[Term, Type] = {}
 
     def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
@@ -129,6 +144,10 @@ class Typing:
                 return ListType(index, self.of(body))
             case At():
                 return self._at(term)
+            case Stored(value):
+                return StoredType(self.of(value))
+            case Loaded(stored):
+                return self._loaded(term, self.of(stored))
             case Reduce():
                 return self._reduce(term)
             case Pair(first, second):
@@ -162,6 +181,11 @@ class Typing:
             raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
         blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
         return _readdressed(items.item, items.index, blocked)
+
+    def _loaded(self, term: Term, stored: Type) -> Type:
+        if not isinstance(stored, StoredType):
+            raise BlockTypeError(f"only a stored block can be loaded, this is a {stored}", term)
+        return stored.item
 
     def _reduce(self, term: Reduce) -> BlockType:
         monoid = self._table.monoids[term.monoid]
@@ -237,6 +261,8 @@ def _with_element(found: Type, element: Element) -> Type:
             return BlockType(axes, element)
         case ListType(index, item):
             return ListType(index, _with_element(item, element))
+        case StoredType(item):
+            return StoredType(_with_element(item, element))
         case PairType():
             raise AssertionError("a pair is never cast")
 
@@ -248,5 +274,7 @@ def _readdressed(found: Type, index: str, axes: tuple[str, ...]) -> Type:
             return BlockType(tuple(new for axis in old for new in (axes if axis == index else (axis,))), element)
         case ListType(inner, item):
             return ListType(inner, _readdressed(item, index, axes))
+        case StoredType():
+            return found
         case PairType(first, second):
             return PairType(_readdressed(first, index, axes), _readdressed(second, index, axes))
