@@ -98,7 +98,11 @@ class _KernelRun:
         self._blocks[self._slot(target.name, target.list_indices)] = block
 
     def _store(self, tensor: Tensor, expression: Term) -> None:
-        store(self._memory[tensor.name], self._terms.positions.window(tensor.indices, self._point), self._evaluate(expression))
+        store(
+            self._memory[tensor.name],
+            self._terms.positions.window(tensor.indices, self._point),
+            self._evaluate(expression),
+        )
 
     def _evaluate(self, expression: Term) -> Array:
         known: dict[Term, Array] = {}

@@ -42,7 +42,9 @@ class Positions:
         """First and past-the-last element of the index's current block (or its single position)."""
         block = self._blocks[index]
         number = point[index]
-        return (number, number + 1) if block is None else (number * block, min((number + 1) * block, self.extent(index)))
+        return (
+            (number, number + 1) if block is None else (number * block, min((number + 1) * block, self.extent(index)))
+        )
 
     def length(self, index: str, point: Point) -> int:
         start, stop = self.bounds(index, point)

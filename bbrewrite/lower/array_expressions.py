@@ -83,13 +83,11 @@ def renamed(expression: ArrayExpression, names: Mapping[str, str]) -> ArrayExpre
             return expression
 
 
-def element_of(
-    expression: ArrayExpression, tensors: Mapping[str, Tensor], table: OperatorTable
-) -> ElementType | None:
-    """The element type of a value; None for a bare number. Sums of bools count."""
+def element_of(expression: ArrayExpression, tensors: Mapping[str, Tensor], table: OperatorTable) -> ElementType | None:
+    """The element type of a value; None for a bare whole number. Sums of bools count."""
     match expression:
         case Literal():
-            return None
+            return None if expression.value.is_integer() else ElementType.NUMBER
         case SizeOf() | Position():
             return ElementType.INDEX
         case Element():
@@ -104,7 +102,7 @@ def element_of(
             counts = body is ElementType.BOOL and expression.reduction in ("sum", "prod")
             return ElementType.I32 if counts else body
         case LibraryCall():
-            return as_float(element_of(expression.operand, tensors, table)) or ElementType.F32
+            return as_float(element_of(expression.operand, tensors, table))
         case _:
             raise AssertionError(expression)
 

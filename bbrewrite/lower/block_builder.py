@@ -32,16 +32,17 @@ class Value:
     element: Element | None
 
 
+def number(value: float) -> Value:
+    """A number as a block; a fraction is typed apart from whole numbers."""
+    return Value(Number(value), (), None if value.is_integer() else Element.NUMBER)
+
+
 class BlockBuilder:
-    """`order` ranks axes: a matrix without a layout of its own has the earlier one as rows.
+    """`order` ranks axes: a matrix without a layout of its own has the earlier one as rows."""
 
-    `integer_function_type` is the float type in which functions of integers are computed.
-    """
-
-    def __init__(self, table: OperatorTable, order: Sequence[str], integer_function_type: Element) -> None:
+    def __init__(self, table: OperatorTable, order: Sequence[str]) -> None:
         self._table = table
         self._order = list(order)
-        self._integer_function_type = integer_function_type
 
     def add_axis(self, name: str) -> None:
         """Ranks one more index, after the others."""
@@ -57,17 +58,8 @@ class BlockBuilder:
         entry = self._table.operators[operator]
         axes = result_axes(entry, tuple(operand.axes for operand in operands), indices)
         assert axes is not None, f"{operator} does not take {[operand.axes for operand in operands]}"
-        function = self._table.functions.get(entry.function)
-        if function is not None and function.type_rule == "float":
-            operands = self._widened(operands)
-        element = result_element(function, tuple(operand.element for operand in operands))
+        element = result_element(self._table.functions.get(entry.function), tuple(o.element for o in operands))
         return Value(Apply(operator, tuple(operand.term for operand in operands), indices), axes, element)
-
-    def _widened(self, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-        # sqrt(size(d)) in an f64 program must not stop at f32.
-        if self._integer_function_type is not Element.F64 or any(o.element and o.element.is_float for o in operands):
-            return operands
-        return tuple(self.cast(o, Element.F64) if o.element else o for o in operands)
 
     def cast(self, value: Value, element: Element) -> Value:
         """The value in an element type."""
@@ -102,7 +94,7 @@ class BlockBuilder:
         """The product of values, from the left; those marked True divide."""
         leading = next((k for k, (_, divides) in enumerate(factors) if not divides), None)
         if leading is None:
-            result, others = Value(Number(1.0), (), None), factors
+            result, others = number(1.0), factors
         else:
             result, others = factors[leading][0], [*factors[:leading], *factors[leading + 1 :]]
         for value, divides in others:

@@ -6,7 +6,7 @@ becomes a point loop under a fresh name and it is tried again, which is right fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from bbrewrite.core.arrays import (
@@ -20,11 +20,12 @@ from bbrewrite.core.arrays import (
     SizeOf,
 )
 from bbrewrite.core.elements import Element as ElementType
+from bbrewrite.core.elements import stored_element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Definition, Tensor
-from bbrewrite.core.terms import IndexValue, Map, Number, Read, Reduce, Size
-from bbrewrite.lower.array_expressions import free_indices, renamed
-from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value
+from bbrewrite.core.terms import IndexValue, Map, Read, Reduce, Size
+from bbrewrite.lower.array_expressions import free_indices, renamed, walk
+from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value, number
 from bbrewrite.lower.fresh_indices import FreshIndices
 from bbrewrite.lower.products import Factor, MissingAxis, reduce_axis, sum_of_products
 
@@ -77,20 +78,20 @@ class _Lowering:
         self._indices = indices
         self._element = element
         self._scope = list(indices)
-        self._builder = BlockBuilder(table, indices, element)
+        self._builder = BlockBuilder(table, indices)
 
     def stored(self, value: Value) -> Value:
         """The value in the layout and the element type in which the definition is stored."""
         axes = tuple(name for name in self._indices if self._fresh.indices.is_blocked(name))
         value = self._builder.spread_to(value, axes)
-        undeclared = value.element is None and self._element is ElementType.F32
-        return value if undeclared else self._builder.cast(value, self._element)
+        as_is = stored_element(value.element) is self._element
+        return value if as_is else self._builder.cast(value, self._element)
 
     def expression(self, expression: ArrayExpression) -> Value:
         """The block of an expression. Raises TooManyAxes."""
         match expression:
-            case Literal(number):
-                return Value(Number(number), (), None)
+            case Literal(value):
+                return number(value)
             case SizeOf(index):
                 return Value(Size(index), (), ElementType.INDEX)
             case Position(index):
@@ -158,7 +159,7 @@ class _Lowering:
         return Fold(fold.reduction, indices, renamed(fold.body, names), fold.span)
 
     @contextmanager
-    def _inside(self, indices: tuple[str, ...]) -> Iterator[None]:
+    def _inside(self, indices: tuple[str, ...]) -> Generator[None]:
         self._scope.extend(indices)
         for name in indices:
             self._builder.add_axis(name)
@@ -172,7 +173,9 @@ class _Lowering:
         points = [name for name in fold.indices if name not in blocked]
         factors = self._factors(fold.body) if fold.reduction == "sum" else []
         if len(factors) > 1:
-            value = sum_of_products(self._builder, [Factor(self._counted(f.value), f.divides) for f in factors], blocked)
+            value = sum_of_products(
+                self._builder, [Factor(self._counted(f.value), f.divides) for f in factors], blocked
+            )
         else:
             value = self.expression(fold.body)
             if fold.reduction in ("sum", "prod"):
@@ -198,13 +201,11 @@ class _Lowering:
             case Call("negate", (a,)):
                 first, *rest = self._factors(a)
                 if first.divides:
-                    return [Factor(self._builder.apply("negate", Value(Number(1.0), (), None))), first, *rest]
+                    return [Factor(self._builder.apply("negate", number(1.0))), first, *rest]
                 return [Factor(self._builder.apply("negate", first.value)), *rest]
             case _:
                 return [Factor(self.expression(expression))]
 
 
 def _bound_within(expression: ArrayExpression) -> set[str]:
-    from bbrewrite.lower.array_expressions import walk
-
     return {name for inner in walk(expression) if isinstance(inner, Fold) for name in inner.indices}

@@ -31,6 +31,7 @@ from bbrewrite.core.arrays import (
     Literal,
 )
 from bbrewrite.core.elements import Element as ElementType
+from bbrewrite.core.elements import stored_element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.spans import Span
@@ -97,7 +98,7 @@ class _Expansion:
                 return expression
 
     def _element(self, expression: ArrayExpression) -> ElementType:
-        return element_of(expression, self._tensors, self._table) or ElementType.F32
+        return stored_element(element_of(expression, self._tensors, self._table))
 
     def _step(
         self, stem: str, expression: ArrayExpression, indices: tuple[str, ...], element: ElementType, span: Span | None

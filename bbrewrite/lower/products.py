@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from bbrewrite.core.terms import Reduce
 from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value
 
-
 _SIDES = ("left", "right", "result")
 
 
@@ -41,7 +40,7 @@ def sum_of_products(builder: BlockBuilder, factors: Sequence[Factor], blocked: S
     inside the last sum.
     """
     remaining = list(reversed(blocked))
-    current = list(factors)
+    current: list[Factor] = list(factors)
     while remaining:
         index = min(remaining, key=lambda name: len(_other_axes(current, name)))
         remaining.remove(index)
@@ -84,7 +83,9 @@ def _contract(builder: BlockBuilder, factors: Sequence[Factor], index: str) -> V
     operands = [_product(builder, side) for side in (left, right) if side]
     if len(operands) == 2 and all(index in operand.axes for operand in operands):
         a, b = operands
-        inner = builder.apply("dot", builder.transposed_to(a, (rows, index)), builder.transposed_to(b, (columns, index)))
+        inner = builder.apply(
+            "dot", builder.transposed_to(a, (rows, index)), builder.transposed_to(b, (columns, index))
+        )
     else:
         reduced = [reduce_axis(builder, o, "sum", index) if index in o.axes else o for o in operands]
         inner = _product(builder, [Factor(value) for value in reduced])
