@@ -165,8 +165,7 @@ class _Steps:
 
     def guarded(self, value: ArrayExpression, excluded: float, otherwise: ArrayExpression) -> ArrayExpression:
         """`where(value == excluded, 0, otherwise)`."""
-        number = Literal(abs(excluded), self.span)
-        constant = self.call("negate", number) if excluded < 0 else number
+        constant = Literal(excluded, self.span)
         return self.call("where", self.call("equal", value, constant), Literal(0.0, self.span), otherwise)
 
     def shifted(self, maximum: ArrayExpression) -> ArrayExpression:
