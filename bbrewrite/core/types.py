@@ -246,7 +246,10 @@ def result_element(function: ScalarFunction | None, elements: tuple[Element | No
     found: Element | None = None
     for element in elements[1:] if rule == "select" else elements:
         found = wider(found, element)
-    return as_float(found) if rule == "float" else found
+    if rule == "float":
+        return as_float(found)
+    # Arithmetic on bools counts: true + true is 2.
+    return Element.I32 if function and rule == "wider" and found is Element.BOOL else found
 
 
 def _unify(pattern: str, axes: tuple[str, ...], letters: dict[str, str]) -> bool:
