@@ -1,0 +1,3 @@
+#pragma once
+#include "bb_types.hpp"
+#include <math.h>
