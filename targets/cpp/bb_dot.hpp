@@ -150,6 +150,14 @@ template <class T, int H> BB_INLINE void transpose(typename Vector<T>::type* row
   }
 }
 
+// Blocks of a large matrix are short pieces of rows, which the processor does not foresee. Asking for them some rows
+// ahead also fetches the first rows of the block below, which is usually packed next. Addresses past the matrix are
+// harmless, but must not be formed as pointers.
+constexpr long rows_ahead = 8;
+template <class S> BB_INLINE void prefetch(const S* from, long offset) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + uintptr_t(offset) * sizeof(S)));
+}
+
 // `count` elements of any storage type as one vector of T, the rest zero.
 template <class T, class S> BB_INLINE typename Vector<T>::type load_vector(const S* src, long count) {
   constexpr int W = Vector<T>::width;
@@ -193,6 +201,7 @@ template <class T, class S> void pack_kn(T* dst, const S* src, long ld, long k, 
     const S* from = src + p * ld;
     for (long j = 0; j < whole; j += N) {
       T* to = dst + j * k + p * N;
+      for (long l = 0; l < N; l += 64 / long(sizeof(S))) detail::prefetch(from + j + l, detail::rows_ahead * ld);
 #pragma omp simd
       for (long l = 0; l < N; ++l) to[l] = T(load(from[j + l]));
     }
