@@ -1,9 +1,10 @@
 // What a generated kernel includes: storage types (bb_types.hpp), scalar mathematics (bb_math.hpp), block products
-// (bb_dot.hpp) and, here, the working memory of a thread. It knows nothing of programs, loops or shapes.
+// (bb_dot.hpp), reductions along rows (bb_reduce.hpp) and, here, the working memory of a thread. It knows nothing of programs, loops or shapes.
 #pragma once
 
 #include "bb_dot.hpp"
 #include "bb_math.hpp"
+#include "bb_reduce.hpp"
 #include "bb_types.hpp"
 
 #include <stdlib.h>

@@ -9,33 +9,12 @@
 #pragma once
 
 #include "bb_types.hpp"
+#include "bb_vector.hpp"
 
 #include <stddef.h>
 
-#if defined(__AVX512F__)
-#define BB_VECTOR_BYTES 64
-#define BB_VECTOR_REGISTERS 32
-#elif defined(__AVX__)
-#define BB_VECTOR_BYTES 32
-#define BB_VECTOR_REGISTERS 16
-#elif defined(__aarch64__)
-#define BB_VECTOR_BYTES 16
-#define BB_VECTOR_REGISTERS 32
-#else
-#define BB_VECTOR_BYTES 16
-#define BB_VECTOR_REGISTERS 16
-#endif
-
-#define BB_UNROLL _Pragma("GCC unroll 16")
-
 namespace bb {
 namespace detail {
-
-template <class T> struct Vector {
-  static constexpr int width = BB_VECTOR_BYTES / sizeof(T);
-  typedef T type __attribute__((vector_size(BB_VECTOR_BYTES)));
-  typedef T unaligned __attribute__((vector_size(BB_VECTOR_BYTES), aligned(alignof(T)), may_alias));
-};
 
 // Vectors across a full panel. Tile shapes leave registers for the row of B and one broadcast element of A.
 constexpr int panel_vectors = BB_VECTOR_REGISTERS == 32 ? 4 : 2;
@@ -69,7 +48,10 @@ __attribute__((noinline)) void tile(T* c, long ldc, const T* a, long lda, const 
     BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] = vec{};
   for (long p = 0; p < k; ++p, b += ldb) {
     vec row[V];
-    BB_UNROLL for (int j = 0; j < V; ++j) row[j] = *(const mem*)(b + j * W);
+    BB_UNROLL for (int j = 0; j < V; ++j) {
+      row[j] = *(const mem*)(b + j * W);
+      if (R > 1) BB_IN_REGISTER(row[j]);
+    }
     BB_UNROLL for (int i = 0; i < R; ++i) {
       const T x = a[i * lda + p];
       BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] += row[j] * x;
@@ -151,10 +133,6 @@ namespace detail {
 
 // Transposes a W x W tile held in W vectors: swaps the off-diagonal halves, then those of each half, and so on.
 // Step H swaps lane bit H with row bit H.
-template <int...> struct Lanes {};
-template <int N, int... I> struct MakeLanes : MakeLanes<N - 1, N - 1, I...> {};
-template <int... I> struct MakeLanes<0, I...> { using type = Lanes<I...>; };
-
 template <int H, class T, int... I>
 BB_INLINE void swap_halves(typename Vector<T>::type& lo, typename Vector<T>::type& hi, Lanes<I...>) {
   constexpr int W = Vector<T>::width;
@@ -167,7 +145,7 @@ template <class T, int H> BB_INLINE void transpose(typename Vector<T>::type* row
   constexpr int W = Vector<T>::width;
   if constexpr (H > 0) {
     BB_UNROLL for (int i = 0; i < W; ++i)
-      if (!(i & H)) swap_halves<H, T>(rows[i], rows[i + H], typename MakeLanes<W>::type{});
+      if (!(i & H)) swap_halves<H, T>(rows[i], rows[i + H], LanesOf<T>{});
     transpose<T, H / 2>(rows);
   }
 }
@@ -175,13 +153,19 @@ template <class T, int H> BB_INLINE void transpose(typename Vector<T>::type* row
 // `count` elements of any storage type as one vector of T, the rest zero.
 template <class T, class S> BB_INLINE typename Vector<T>::type load_vector(const S* src, long count) {
   constexpr int W = Vector<T>::width;
-  alignas(BB_VECTOR_BYTES) T x[W];
-  if (count >= W) {
-    for (int l = 0; l < W; ++l) x[l] = T(load(src[l]));
-  } else {
-    for (int l = 0; l < W; ++l) x[l] = l < count ? T(load(src[l])) : T(0);
+  S part[W] = {};
+  if (count < W) {
+    for (long l = 0; l < count; ++l) part[l] = src[l];
+    src = part;
   }
-  return *(const typename Vector<T>::unaligned*)x;
+  if constexpr (same<S, T>) {
+    return *(const typename Vector<T>::unaligned*)src;
+  } else {
+    alignas(BB_VECTOR_BYTES) T x[W];
+#pragma omp simd
+    for (int l = 0; l < W; ++l) x[l] = T(load(src[l]));
+    return *(const typename Vector<T>::type*)x;
+  }
 }
 
 }  // namespace detail
