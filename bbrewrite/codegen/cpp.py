@@ -25,14 +25,6 @@ _PRELUDE = """\
 #include <cstddef>
 #include <cstdint>
 
-// Reductions that keep NaN, unlike OpenMP's own max and min.
-#pragma omp declare reduction(bb_maximum : float : omp_out = bb::maximum(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
-#pragma omp declare reduction(bb_maximum : double : omp_out = bb::maximum(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
-#pragma omp declare reduction(bb_maximum : int64_t : omp_out = bb::maximum(omp_out, omp_in)) initializer(omp_priv = INT64_MIN)
-#pragma omp declare reduction(bb_minimum : float : omp_out = bb::minimum(omp_out, omp_in)) initializer(omp_priv = INFINITY)
-#pragma omp declare reduction(bb_minimum : double : omp_out = bb::minimum(omp_out, omp_in)) initializer(omp_priv = INFINITY)
-#pragma omp declare reduction(bb_minimum : int64_t : omp_out = bb::minimum(omp_out, omp_in)) initializer(omp_priv = INT64_MAX)
-
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
@@ -59,7 +51,7 @@ class Source:
 
 def print_programs(programs: Sequence[KernelProgram], table: OperatorTable) -> Source:
     """One translation unit for several programs. Raises BlockTypeError for an ill-typed kernel."""
-    names = Names(frozenset({"bb_blocks", "bb_aligned", "bb_inside", "bb_maximum", "bb_minimum"}))
+    names = Names(frozenset({"bb_blocks", "bb_aligned", "bb_inside"}))
     entry_names = [names.fresh(program.name) for program in programs]
     functions = FunctionPrinter(table, names)
     kernels = [[print_kernel(kernel, table, functions, names) for kernel in program.kernels] for program in programs]

@@ -60,15 +60,13 @@ class EntryPrinter:
         self._parameters = parameters or {}
         self._uses: Counter[Entry] = Counter()
         self._printed: dict[Entry, str] = {}
-        self._deepest = 0
         self.lines: list[list[str]] = [[], [], []]
 
     def print(self, term: Term, positions: tuple[Position, ...], element: Element) -> str:
         """The C++ expression of an entry in the compute type `element`."""
         entry = self._entry(term, positions, element)
         self._count(entry)
-        self._deepest = _depth_of(positions)
-        return _converted(self._text(entry), entry.element, element)
+        return _converted(self._text(entry, _depth_of(positions)), entry.element, element)
 
     def _entry(self, term: Term, positions: tuple[Position, ...], context: Element) -> Entry:
         return Entry(term, positions, value_element(term, context, self._typing))
@@ -117,13 +115,15 @@ class EntryPrinter:
             return Element.F64
         return functools.reduce(lambda a, b: wider(a, b) or b, kinds)
 
-    def _text(self, entry: Entry) -> str:
+    def _text(self, entry: Entry, consumer: int) -> str:
+        """The entry as it is used `consumer` loops deep, where its value may have been kept in a variable."""
         if entry not in self._printed:
-            text = self._fresh_text(entry)
             depth = self._depth(entry)
-            repeated = self._uses[entry] > 1 or depth < self._deepest
-            if (self._is_work(entry.term) and repeated) or (_is_entry(entry.term) and depth < self._deepest):
-                text = self._variable(_stem(entry.term), value_type(entry.element), text, depth)
+            text = self._fresh_text(entry, depth)
+            kept = self._is_work(entry.term) and (self._uses[entry] > 1 or depth < consumer)
+            loaded = isinstance(entry.term, Read | Local) and bool(entry.positions) and depth < consumer
+            if kept or loaded:
+                text = self._variable(_stem(entry.term), value_type(entry.element), bare(text), depth)
             self._printed[entry] = text
         return self._printed[entry]
 
@@ -139,7 +139,7 @@ class EntryPrinter:
             case _:
                 return _depth_of(entry.positions)
 
-    def _fresh_text(self, entry: Entry) -> str:
+    def _fresh_text(self, entry: Entry, depth: int) -> str:
         match entry.term:
             case Number(value):
                 return number(value, entry.element)
@@ -155,7 +155,7 @@ class EntryPrinter:
             case Read():
                 return self._read(entry.term, entry.positions)
             case Cast() | Apply():
-                return self._applied(entry)
+                return self._applied(entry, depth)
             case _:
                 raise AssertionError(entry.term)
 
@@ -164,15 +164,17 @@ class EntryPrinter:
         assert self._scope is not None
         return self._scope
 
-    def _applied(self, entry: Entry) -> str:
+    def _applied(self, entry: Entry, depth: int) -> str:
         operands = self._operands(entry)
-        texts = [_converted(self._text(operand), operand.element, element) for operand, element in operands]
+        texts = [_converted(self._text(operand, depth), operand.element, element) for operand, element in operands]
         function = self._function(entry.term)
         if function is None:
             return _converted(texts[0], operands[0][1], entry.element)
         if function.body is not None:
-            return f"{self._functions.call(function, tuple(element for _, element in operands))}({', '.join(texts)})"
-        text = function.cpp.format(*texts)
+            name = self._functions.call(function, tuple(element for _, element in operands))
+            return f"{name}({', '.join(map(bare, texts))})"
+        # Arguments of a call need no parentheses, operands of an infix operator do.
+        text = function.cpp.format(*(texts if function.cpp.startswith("(") else map(bare, texts)))
         # C++ promotes truth values to int; this leads back.
         return f"bool({text})" if entry.element is Element.BOOL and function.type_rule != "bool" else text
 
@@ -220,11 +222,6 @@ class EntryPrinter:
         return f"({' && '.join(tests)} ? {entry} : {number(0, element.compute_type)})"
 
 
-def _is_entry(term: Term) -> bool:
-    """Whether the value lies in memory, so that it is worth loading before the loops in which it does not change."""
-    return isinstance(term, Read | Local)
-
-
 def _depth_of(positions: tuple[Position, ...]) -> int:
     return max((position.depth for position in positions), default=0)
 
@@ -232,7 +229,7 @@ def _depth_of(positions: tuple[Position, ...]) -> int:
 def _stem(term: Term) -> str:
     match term:
         case Apply(name):
-            return name
+            return f"{name}_value"
         case Read(name) | Local(name):
             return f"{name}_entry"
         case _:

@@ -21,7 +21,6 @@ from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import LocalBlock
 
 _SIMD = "#pragma omp simd"
-_REDUCTIONS = {"sum": "+", "prod": "*", "max": "bb_maximum", "min": "bb_minimum"}
 
 
 class StepPrinter:
@@ -52,7 +51,7 @@ class StepPrinter:
 
     def _entries(self) -> EntryPrinter:
         scope = self._scope
-        return EntryPrinter(self._table, self._typing, self._functions, scope.names.inner(), scope)
+        return EntryPrinter(self._table, self._typing, self._functions, scope.names, scope)
 
     # Entry by entry
 
@@ -95,36 +94,30 @@ class StepPrinter:
         leaf = self._scope.target(step.target)
         element = self._scope.element_of(leaf)
         monoid = self._table.monoids[operator.fold]
-        identity = number(monoid.identity[0], element)
+        identity = bare(number(monoid.identity[0], element))
         entries = self._entries()
         value = entries.print(operand, places, element)
         self._write(entries.lines[0])
         if folded_letter(signature) == signature.operands[0][-1]:
-            self._fold_inner_axis(operator.fold, axes, entries, value, self._scope.entry(leaf, places[:-1]), identity)
+            kind = value_type(element)
+            self._fold_rows_inside(operator.fold, axes, entries, value, self._scope.entry(leaf, places[:-1]), kind)
         else:
-            self._fold_rows(operator.fold, axes, entries, value, self._scope.entry(leaf, places[1:]), identity)
+            self._fold_rows_together(operator.fold, axes, entries, value, self._scope.entry(leaf, places[1:]), identity)
 
-    def _fold_inner_axis(
-        self, fold: str, axes: tuple[str, ...], entries: EntryPrinter, value: str, target: str, identity: str
+    def _fold_rows_inside(
+        self, fold: str, axes: tuple[str, ...], entries: EntryPrinter, value: str, target: str, kind: str
     ) -> None:
-        """One accumulator for each row, or for the whole vector, kept in vector lanes."""
-        if len(axes) == 2:
-            with self._writer.block(self._for(self._row, axes[0])):
-                self._write(entries.lines[1])
-                self._fold_line(fold, self._column, axes[1], [*entries.lines[2]], value, target, identity)
-        else:
-            self._fold_line(fold, self._row, axes[0], [*entries.lines[1]], value, target, identity)
+        """The entries of each row, or of the whole vector, combined in vector lanes."""
+        variable = (self._row, self._column)[len(axes) - 1]
+        body = " ".join([*entries.lines[len(axes)], f"return {bare(value)};"])
+        count = self._scope.index(axes[-1]).count
+        line = f"{target} = bb::{fold}_over<{kind}>({count}, [&](int64_t {variable}) {{ {body} }});"
+        if len(axes) == 1:
+            self._writer.line(line)
+            return
+        self._loop(self._row, axes[0], [*entries.lines[1], line])
 
-    def _fold_line(
-        self, fold: str, variable: str, axis: str, lines: list[str], value: str, target: str, identity: str
-    ) -> None:
-        with self._writer.block(""):
-            self._writer.line(f"auto folded = {identity};")
-            self._writer.line(f"{_SIMD} reduction({_REDUCTIONS[fold]} : folded)")
-            self._loop(variable, axis, [*lines, f"folded = {self._combined(fold, 'folded', value)};"])
-            self._writer.line(f"{target} = folded;")
-
-    def _fold_rows(
+    def _fold_rows_together(
         self, fold: str, axes: tuple[str, ...], entries: EntryPrinter, value: str, target: str, identity: str
     ) -> None:
         """One accumulator for each column, in the target itself; the rows are added one after another."""
