@@ -41,6 +41,6 @@ def classify(read: Read, indices: IndexTable) -> ReadShape:
 
 
 def is_row_contiguous(read: Read, tensor: Tensor, indices: IndexTable) -> bool:
-    """Whether the block is placed, cannot lie outside, and its last axis is the tensor's last, so that rows are dense."""
+    """Whether the block is placed, cannot lie outside, and has its last axis on the tensor's last: rows are dense."""
     shape = classify(read, indices)
     return shape.placed and not shape.guarded and shape.axes[-1:] == (len(tensor.indices) - 1,)

@@ -297,7 +297,7 @@ def _shared_subterms(expression: Term, memory: _Memory) -> frozenset[Term]:
     Steps begin at the expression itself and at folds and products, whose operands belong to them; walking from users to
     operands, a subterm that two steps reach becomes a step of its own.
     """
-    order = [node for node in reversed(list(walk(expression)))]
+    order = list(reversed(list(walk(expression))))
     steps: dict[Term, set[Term]] = defaultdict(set)
     steps[expression].add(expression)
     shared: set[Term] = set()

@@ -95,8 +95,8 @@ class _KernelPrinter:
     # Threads and memory
 
     def _parallel(self) -> None:
-        grid = self._kernel.grid
-        if not grid:
+        *outer, innermost = self._kernel.grid or ("",)
+        if not innermost:
             self._memory_declarations(on_stack=False)
             self._memory_declarations(on_stack=True)
             self._body()
@@ -104,12 +104,12 @@ class _KernelPrinter:
         self._writer.line(f"#pragma omp parallel num_threads({self._threads})")
         with self._writer.block(""):
             self._memory_declarations(on_stack=False)
-            collapse = f" collapse({len(grid)})" if len(grid) > 1 else ""
+            collapse = f" collapse({len(self._kernel.grid)})" if outer else ""
             self._writer.line(f"#pragma omp for{collapse} schedule(static)")
-            for name in grid[:-1]:
+            for name in outer:
                 self._writer.line(self._block_loop(name))
-            with self._writer.block(self._block_loop(grid[-1])):
-                for name in grid:
+            with self._writer.block(self._block_loop(innermost)):
+                for name in self._kernel.grid:
                     self._block_bounds(name)
                 self._memory_declarations(on_stack=True)
                 self._body()

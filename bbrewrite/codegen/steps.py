@@ -16,7 +16,7 @@ from bbrewrite.plan.kernel import LocalBlock
 
 @dataclass(frozen=True)
 class PackedOperand:
-    """A buffer for the right operand of a block product in packed form, of at most `contracted` by `columns` elements."""
+    """A buffer for a packed right operand of block products, of at most `contracted` by `columns` elements."""
 
     name: str
     contracted: int
@@ -54,7 +54,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Product:
-    """`target = left times packed`, or added to the target where `accumulate`. The left operand's columns are adjacent."""
+    """`target = left times packed`, or added to the target where `accumulate`. The left operand has dense rows."""
 
     target: LocalBlock
     left: Read | Local

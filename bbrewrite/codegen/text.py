@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import numpy as np
@@ -33,7 +33,7 @@ class Writer:
         self._lines.append("  " * self._depth + text if text else "")
 
     @contextmanager
-    def block(self, opening: str) -> Iterator[None]:
+    def block(self, opening: str) -> Generator[None]:
         """Adds `opening {`, what is written inside, and the closing brace."""
         self.line(f"{opening} {{" if opening else "{")
         self._depth += 1
