@@ -307,9 +307,7 @@ class Expressions:
             return None
         return self._apply(name, operands, node.span, inside)
 
-    def _apply(
-        self, name: str, operands: list[Resolved | None], span: Span, inside: _Environment
-    ) -> Resolved | None:
+    def _apply(self, name: str, operands: list[Resolved | None], span: Span, inside: _Environment) -> Resolved | None:
         good = [operand for operand in operands if operand is not None]
         if len(good) < len(operands):
             return None

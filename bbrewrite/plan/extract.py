@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from bbrewrite.core.elements import Element
-from bbrewrite.core.terms import At, Component, Map, Pair, Reduce, Term
+from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Reduce, Term
 from bbrewrite.egraph.view import ENode, FrozenGraph
 from bbrewrite.plan.canonical import canonical_list
 from bbrewrite.plan.term_costs import TermCosts
@@ -126,24 +126,19 @@ class _Extraction:
 
     def _combine(self, node: ENode, operands: tuple[Candidate, ...]) -> Candidate | None:
         match node.head:
-            case At():
+            case At() | Loaded():
                 return self._read(node, operands[0])
             case Component() if self._depth[node.children[0]] > 0:
                 return self._component(node, operands[0])
             case Reduce():
                 return self._reduce(node, operands)
             case Map() | Pair():
-                if any(
-                    isinstance(operand.term, At | Component) and self._is_list(node, operand, operands)
-                    for operand in operands
-                ):
+                lists = zip(node.children, operands, strict=True)
+                if any(self._depth[child] > 0 and isinstance(found.term, At | Component) for child, found in lists):
                     return None  # a kernel that only copies a list
                 return self._plain(node, operands)
             case _:
                 return self._plain(node, operands)
-
-    def _is_list(self, node: ENode, operand: Candidate, operands: tuple[Candidate, ...]) -> bool:
-        return self._depth[node.children[operands.index(operand)]] > 0
 
     def _plain(self, node: ENode, operands: tuple[Candidate, ...]) -> Candidate:
         term = node.build(tuple(operand.term for operand in operands))
@@ -183,12 +178,9 @@ class _Extraction:
             stored = self._as_kernel(items)
         term = node.build((items.term,))
         united = dict(stored.items)
-        if self._depth_of(node) == 0:
+        if isinstance(node.head, Loaded) or self._depth[node.children[0]] == 1:
             united[Item("", (), term)] = self._costs.traffic(tuple(sorted(term.free)), Element.F32)
         return _candidate(term, united)
-
-    def _depth_of(self, node: ENode) -> int:
-        return self._depth[node.children[0]] - 1
 
     def _component(self, node: ENode, pair: Candidate) -> Candidate | None:
         if pair.term.free or isinstance(pair.term, At):
@@ -208,16 +200,15 @@ class _Extraction:
             known = self._stored[candidate.term] = _candidate(candidate.term, items)
         return known
 
-    def _store_cost(self, term: Term) -> float:
-        if isinstance(term, Pair):
-            return self._store_cost(term.first) + self._store_cost(term.second)
-        indices: list[str] = []
-        while isinstance(term, Map):
-            indices.append(term.index)
-            term = term.body
-        if isinstance(term, Pair):
-            return sum(self._costs.traffic(tuple(indices), Element.F32) * 1.0 for _ in (term.first, term.second))
-        return self._costs.traffic(tuple(indices), Element.F32)
+    def _store_cost(self, term: Term, indices: tuple[str, ...] = ()) -> float:
+        """Stores of every element of a list, or of both lists of a pair."""
+        match term:
+            case Map(index, body):
+                return self._store_cost(body, (*indices, index))
+            case Pair(first, second):
+                return self._store_cost(first, indices) + self._store_cost(second, indices)
+            case _:
+                return self._costs.traffic(indices, Element.F32)
 
 
 def _united(operands: tuple[Candidate, ...]) -> dict[Item, float]:
@@ -265,12 +256,11 @@ def _list_depths(graph: FrozenGraph) -> dict[int, int]:
 
     pending = dict(graph.classes)
     while pending:
-        found = {
-            identifier: depth
-            for identifier, eclass in pending.items()
-            for depth in [next((d for node in eclass.nodes if (d := of(node)) is not None), None)]
-            if depth is not None
-        }
+        found: dict[int, int] = {}
+        for identifier, eclass in pending.items():
+            depth = next((depth for node in eclass.nodes if (depth := of(node)) is not None), None)
+            if depth is not None:
+                found[identifier] = depth
         if not found:
             break  # classes that only refer to each other stand for no term
         depths |= found

@@ -14,7 +14,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
-from bbrewrite.core.terms import At, Component, Map, Pair, Read, Term
+from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Stored, Term
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.canonical import canonical_list
 
@@ -117,22 +117,19 @@ class _Partition:
             return (self._store(term.pair)[term.position],)
         key = self._canonical(term)
         if key not in self._stored:
-            outputs = tuple(self._kernel_outputs(term, (), (), name or self._names.get(term)))
+            outputs = tuple(self._kernel_outputs(term, (), name or self._names.get(term)))
             self._stored[key] = tuple(output.tensor for output in outputs)
             self._add_kernel(outputs)
         return self._stored[key]
 
-    def _kernel_outputs(
-        self, term: Term, indices: tuple[str, ...], path: tuple[int, ...], name: str | None
-    ) -> list[KernelOutput]:
+    def _kernel_outputs(self, term: Term, indices: tuple[str, ...], name: str | None) -> list[KernelOutput]:
         match term:
             case Map(index, body):
-                return self._kernel_outputs(body, (*indices, index), path, name)
+                return self._kernel_outputs(body, (*indices, index), name)
+            case Stored(value):
+                return self._kernel_outputs(value, indices, name)
             case Pair(first, second):
-                return [
-                    *self._kernel_outputs(first, indices, (*path, 0), None),
-                    *self._kernel_outputs(second, indices, (*path, 1), None),
-                ]
+                return [*self._kernel_outputs(first, indices, None), *self._kernel_outputs(second, indices, None)]
             case _:
                 body = self._without_lists(term)
                 return [KernelOutput(self._tensor(name, indices, body), body)]
@@ -156,7 +153,7 @@ class _Partition:
 
     def _without_lists(self, term: Term) -> Term:
         if term not in self._rewritten:
-            if isinstance(term, At):
+            if isinstance(term, At | Loaded):
                 changed = self._read(term)
             else:
                 children = term.children
@@ -164,9 +161,9 @@ class _Partition:
             self._rewritten[term] = changed
         return self._rewritten[term]
 
-    def _read(self, term: At) -> Term:
+    def _read(self, term: At | Loaded) -> Term:
         addresses: list[Address] = []
-        items: Term = term
+        items: Term = term.stored if isinstance(term, Loaded) else term
         while isinstance(items, At):
             addresses.insert(0, items.address)
             items = items.items
