@@ -104,7 +104,7 @@ class Typing:
         self._table = table
         self._indices = indices
         self._tensors = tensors
-        self._locals = locals or {}
+        self._locals: Mapping[str, Type] = {} if locals is None else locals
         self._known: dict[Term, Type] = {}
 
     def block(self, term: Term) -> BlockType:
