@@ -335,25 +335,22 @@ def _memory() -> list[KernelProgram]:
         single(
             "kept",
             indices(m=4, n=5, k=6),
-            "m",
+            "m k",
             (
+                Let(block("a", "m k"), read("A", "m", "k")),
+                Let(block("acc", "m k"), Number(0.0)),
                 Loop(
-                    "k",
+                    "n",
                     (
-                        Let(block("a", "m k"), read("A", "m", "k")),
-                        Loop(
-                            "n",
-                            (
-                                Let(block("s", "m n"), op("dot", Local("a"), read("B", "n", "k"))),
-                                Store(Y, op("add", Local("s"), 1)),
-                            ),
-                        ),
+                        Let(block("s", "m n"), op("dot", Local("a"), read("B", "n", "k"))),
+                        add_to(block("acc", "m k"), op("dot", Local("s"), op("transpose", read("B", "n", "k")))),
                     ),
                 ),
+                Store(output("Y", "m k"), Local("acc")),
             ),
             tensor("A", "m k"),
             tensor("B", "n k"),
-            Y,
+            output("Y", "m k"),
         ),
         # Names that C++ or the generator claims for itself.
         single(

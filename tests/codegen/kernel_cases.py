@@ -1,4 +1,4 @@
-"""Kernel programs written by hand, and arrays to run them on: shared by the tests of code generation and of the runtime."""
+"""Kernel programs written by hand, and arrays to run them on, for the tests of code generation and the runtime."""
 
 from __future__ import annotations
 
@@ -176,13 +176,14 @@ def layer_norm(name: str = "layer_norm", b: int = 8) -> KernelProgram:
     return single(name, table, "m", body, tensor("X", "m k"), tensor("g", "k"), output("Y", "m k"))
 
 
-def swiglu(name: str = "swiglu", b: int = 8) -> KernelProgram:
-    """One kernel for the feed-forward network: a local row of accumulators, initialised as a whole."""
+def swiglu(name: str = "swiglu", b: int = 8, whole_list: bool = False) -> KernelProgram:
+    """One kernel for the feed-forward network: a local row of accumulators, initialised one by one or as a whole."""
     table = indices(m=b, d=b, f=b + 3, e=f"d:{b}")
     up, gate, acc = block("up", "m f"), block("gate", "m f"), block("acc", "m e", of="e")
     hidden = op("multiply", op("silu", use(up)), use(gate))
+    start = Let(acc, Number(0.0))
     body = (
-        Let(acc, Number(0.0)),
+        start if whole_list else Loop("e", (start,)),
         Loop(
             "f",
             (
