@@ -170,7 +170,7 @@ class Typing:
         if not isinstance(items, ListType):
             raise BlockTypeError(f"only a list can be read at an index, this is a {items}", term)
         plain = term.address.plain_index
-        if plain is not None and self._indices.root(plain) != self._indices.root(items.index):
+        if plain is not None and not self._indices.same_extent(plain, items.index):
             raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
         blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
         return _readdressed(items.item, items.index, blocked)

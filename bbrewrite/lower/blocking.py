@@ -3,7 +3,7 @@
 A block has at most two axes, so at most two blocked indices may stand in one reference or on the left of one
 definition. The others become point loops: first those that act as batch indices (on every factor of a sum of
 products and on its result), then from the left. An index that only shifts an address (a convolution's taps) is a
-point loop too. Sizes are starting values, the user's stay.
+point loop too, and so is one that no loop runs over. Sizes are starting values, the user's stay.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bbrewrite.core.arrays import ArrayDefinition, ArrayExpression, ArrayProgram
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.spans import Span
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
-from bbrewrite.lower.array_expressions import children, free_indices, walk
+from bbrewrite.lower.array_expressions import bound_indices, children, free_indices, walk
 
 DEFAULT_BLOCK = 64
 _MAXIMAL_AXES = 2
@@ -28,7 +28,9 @@ def choose_blocking(program: ArrayProgram) -> IndexTable:
     The program holds no library calls. InputError where the user's block sizes leave a reference more than two
     blocked axes.
     """
-    points = {name for d in program.definitions for name in _taps(d.expression) if not _is_fixed(program, name)}
+    loops = {name for d in program.definitions for name in (*d.tensor.indices, *_bound(d.expression))}
+    taps = {name for d in program.definitions for name in _taps(d.expression)}
+    points = {i.name for i in program.indices if i.block is None and (i.name in taps or i.name not in loops)}
     batch_likeness = _batch_likeness(program.definitions)
     for names, span in _references(program.definitions):
         blocked = [name for name in dict.fromkeys(names) if name not in points]
@@ -63,6 +65,11 @@ def _references(definitions: tuple[ArrayDefinition, ...]) -> Iterator[tuple[tupl
 
 def _names(element: Element) -> tuple[str, ...]:
     return tuple(name for address in element.addresses for name, _ in address.indices)
+
+
+def _bound(expression: ArrayExpression) -> Iterator[str]:
+    for inner in walk(expression):
+        yield from bound_indices(inner)
 
 
 def _taps(expression: ArrayExpression, bound: frozenset[str] = frozenset()) -> Iterator[str]:
