@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bbrewrite.codegen.functions import FunctionPrinter
 from bbrewrite.codegen.kernels import KernelFunction, print_kernel
 from bbrewrite.codegen.names import Names
-from bbrewrite.codegen.text import Writer, storage_type
+from bbrewrite.codegen.text import Writer, signature, storage_type
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.plan.kernel import KernelProgram
@@ -74,7 +74,7 @@ def entry_point(program: KernelProgram, name: str) -> EntryPoint:
         for position, tensor in enumerate(tensors)
     ]
     taken += [f"int64_t {names[_size(extent)]}" for extent in extents] + ["int threads"]
-    return EntryPoint(name, tensors, extents, f"void {name}({', '.join(taken)})")
+    return EntryPoint(name, tensors, extents, signature(f"void {name}", taken))
 
 
 def _argument_names(tensors: Sequence[Tensor], extents: Sequence[str]) -> dict[str, str]:
