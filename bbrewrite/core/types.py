@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from bbrewrite.core.elements import Element, as_float, wider
 from bbrewrite.core.indices import IndexTable
@@ -217,9 +218,7 @@ def result_element(function: ScalarFunction | None, elements: tuple[Element | No
     rule = function.type_rule if function else "wider"
     if rule == "bool":
         return Element.BOOL
-    found: Element | None = None
-    for element in elements[1:] if rule == "select" else elements:
-        found = wider(found, element)
+    found = reduce(wider, elements[1:] if rule == "select" else elements)
     return as_float(found) if rule == "float" else found
 
 
