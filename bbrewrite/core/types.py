@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from bbrewrite.core.elements import Element, as_float, wider
 from bbrewrite.core.indices import IndexTable
@@ -218,7 +219,9 @@ class Typing:
         axes = result_axes(operator, tuple(operand.axes for operand in operands), term.indices)
         if axes is None:
             shown = ", ".join(str(operand) for operand in operands)
-            raise BlockTypeError(f"{term.operator} does not take ({shown})", term)
+            function = self._table.functions.get(term.operator)
+            name = function.symbol if function and function.symbol else term.operator
+            raise BlockTypeError(f"`{name}` does not take ({shown})", term)
         elements = tuple(operand.element for operand in operands)
         return BlockType(axes, result_element(self._table.functions.get(operator.function), elements))
 
@@ -244,9 +247,7 @@ def result_element(function: ScalarFunction | None, elements: tuple[Element | No
     rule = function.type_rule if function else "wider"
     if rule == "bool":
         return Element.BOOL
-    found: Element | None = None
-    for element in elements[1:] if rule == "select" else elements:
-        found = wider(found, element)
+    found = reduce(wider, elements[1:] if rule == "select" else elements)
     if rule == "float":
         return as_float(found)
     # Arithmetic on bools counts: true + true is 2.
