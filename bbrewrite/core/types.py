@@ -107,7 +107,8 @@ class Typing:
         self._table = table
         self._indices = indices
         self._tensors = tensors
-        self._locals = {} if locals is None else locals  # looked up late: a caller may add to it
+        # Looked up late: a caller may add to the mapping as it learns types.
+        self._locals: Mapping[str, Type] = {} if locals is None else locals
         self._known: dict[Term, Type] = {}
 
     def block(self, term: Term) -> BlockType:
