@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from bbrewrite.core.elements import Element, as_float, wider
 from bbrewrite.core.indices import IndexTable
@@ -45,7 +46,7 @@ class BlockTypeError(Exception):
 class BlockType:
     """A matrix (two axes: rows, columns), vector (one) or scalar (none) in local memory.
 
-    `element` is None for a bare number, which takes the type of what it meets.
+    `element` is None for a bare whole number, which takes the type of what it meets.
     """
 
     axes: tuple[str, ...]
@@ -107,9 +108,13 @@ class Typing:
         self._table = table
         self._indices = indices
         self._tensors = tensors
-        # Looked up late: a caller may add to the mapping as it learns types.
+        # Looked up late: a caller may add to it.
         self._locals: Mapping[str, Type] = {} if locals is None else locals
         self._known: dict[Term, Type] = {}
+
+    def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
+        """The same program's typing with other local blocks."""
+        return Typing(self._table, self._indices, self._tensors, locals)
 
     def block(self, term: Term) -> BlockType:
         """The type of a term that must be a block."""
@@ -126,8 +131,9 @@ class Typing:
 
     def _find(self, term: Term) -> Type:
         match term:
-            case Number():
-                return BlockType((), None)
+            case Number(value):
+                # A fraction among whole numbers or positions must not be cut to a whole number.
+                return BlockType((), None if value.is_integer() else Element.NUMBER)
             case Size():
                 return BlockType((), Element.INDEX)
             case IndexValue(index):
@@ -173,7 +179,7 @@ class Typing:
         if not isinstance(items, ListType):
             raise BlockTypeError(f"only a list can be read at an index, this is a {items}", term)
         plain = term.address.plain_index
-        if plain is not None and self._indices.root(plain) != self._indices.root(items.index):
+        if plain is not None and not self._indices.same_extent(plain, items.index):
             raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
         blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
         return _readdressed(items.item, items.index, blocked)
@@ -213,7 +219,9 @@ class Typing:
         axes = result_axes(operator, tuple(operand.axes for operand in operands), term.indices)
         if axes is None:
             shown = ", ".join(str(operand) for operand in operands)
-            raise BlockTypeError(f"{term.operator} does not take ({shown})", term)
+            function = self._table.functions.get(term.operator)
+            name = function.symbol if function and function.symbol else term.operator
+            raise BlockTypeError(f"`{name}` does not take ({shown})", term)
         elements = tuple(operand.element for operand in operands)
         return BlockType(axes, result_element(self._table.functions.get(operator.function), elements))
 
@@ -239,10 +247,11 @@ def result_element(function: ScalarFunction | None, elements: tuple[Element | No
     rule = function.type_rule if function else "wider"
     if rule == "bool":
         return Element.BOOL
-    found: Element | None = None
-    for element in elements[1:] if rule == "select" else elements:
-        found = wider(found, element)
-    return as_float(found) if rule == "float" else found
+    found = reduce(wider, elements[1:] if rule == "select" else elements)
+    if rule == "float":
+        return as_float(found)
+    # Arithmetic on bools counts: true + true is 2.
+    return Element.I32 if function and rule == "wider" and found is Element.BOOL else found
 
 
 def _unify(pattern: str, axes: tuple[str, ...], letters: dict[str, str]) -> bool:
