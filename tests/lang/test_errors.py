@@ -49,9 +49,7 @@ FAULTY = {
     "address_on_the_left": _array("A[m + 1] = s"),
     "empty_call": _array("A[m] = exp()"),
     "deep": _array("A[m] = " + "-" * 2000 + "s"),
-    "deep_by_defs": _array(
-        "def f(x) = exp(" + "exp(" * 20 + "x" + ")" * 20 + ")\nA[m] = " + "f(" * 9 + "s" + ")" * 9
-    ),
+    "deep_by_defs": _array("def f(x) = exp(" + "exp(" * 20 + "x" + ")" * 20 + ")\nA[m] = " + "f(" * 9 + "s" + ")" * 9),
     "several": _array("A[m] = 2 s\nB[m] = A[m] + t\nC[m] = exp(B[m], 1)"),
     # Declarations
     "no_header": "index m = 4\ninput X[m] : f32\noutput O[m] = X[m]\n",
@@ -134,7 +132,7 @@ FAULTY = {
     "block_def": _block("def f(x) = x"),
     "block_operand_count": _block("A = map m: reduce sum n: (row_sum(X[m, n]), 1)"),
     "block_spread_index": _block("A = map m: map n: row_spread(row_sum(X[m, n]), 3)"),
-    "block_read_of_value": _block("A = map m: (v[m])[m]"),
+    "block_read_of_value": _block("A = map n: (v[n])[n]"),
     "block_two_maps_over_one_index": _block("A = map m: map m: 1"),
     "block_rank": _block("A = map m: X[m] + X"),
     "block_body_in_operand": _block("A = map m: 1 + reduce sum n: row_sum(X[m, n])"),
