@@ -1,8 +1,8 @@
 """Block terms: what fusion rewrites and kernels compute.
 
 A term denotes a function of its free indices. Its value is a block in local memory (a matrix, a column
-vector or a scalar) or a list of blocks in global memory. `Map` and `At` are the only terms that touch
-lists of intermediate values, so their presence is the buffered edge:
+vector or a scalar) or a list of blocks in global memory. `Map` and `At` (`Stored` and `Loaded` for a value
+without indices) are the only terms that touch intermediate values there, so their presence is the buffered edge:
 
     At(Map(i, x), i)     stores every x to global memory and loads one back
     x                    keeps it local
@@ -13,6 +13,7 @@ compared by structure. Types are found by `typing.py`, printing is in `printing.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -49,6 +50,18 @@ class Term:
         # Terms share subterms heavily; without a stored hash every lookup would walk the whole tree.
         fields = tuple(getattr(self, name) for name in self.__dataclass_fields__)
         return hash((type(self).__name__, fields))
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the structure that is the same in every process: an order for ties that no run changes."""
+        fields = tuple(_digested(getattr(self, name)) for name in self.__dataclass_fields__)
+        return hashlib.blake2b(repr((type(self).__name__, fields)).encode(), digest_size=12).hexdigest()
+
+
+def _digested(value: object) -> object:
+    if isinstance(value, Term):
+        return value.digest
+    return tuple(_digested(item) for item in value) if isinstance(value, tuple) else value
 
 
 def _hashed[T: type[Term]](cls: T) -> T:
@@ -198,6 +211,38 @@ class At(Term):
     @cached_property
     def free(self) -> frozenset[str]:
         return self.items.free | self.address.index_names
+
+
+@_hashed
+@dataclass(frozen=True)
+class Stored(Term):
+    """A block stored in global memory by itself: the list of rank 0 that a definition without indices is."""
+
+    value: Term
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return (self.value,)
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        (value,) = children
+        return Stored(value)
+
+
+@_hashed
+@dataclass(frozen=True)
+class Loaded(Term):
+    """The block of a `Stored`, loaded into local memory; with it, the buffered edge of a scalar definition."""
+
+    stored: Term
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return (self.stored,)
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        (stored,) = children
+        return Loaded(stored)
 
 
 @_hashed

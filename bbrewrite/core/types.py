@@ -21,6 +21,7 @@ from bbrewrite.core.terms import (
     Cast,
     Component,
     IndexValue,
+    Loaded,
     Local,
     Map,
     Number,
@@ -28,6 +29,7 @@ from bbrewrite.core.terms import (
     Read,
     Reduce,
     Size,
+    Stored,
     Term,
 )
 
@@ -67,14 +69,27 @@ class ListType:
 
 
 @dataclass(frozen=True)
+class StoredType:
+    """A block by itself in global memory."""
+
+    item: Type
+
+    def __str__(self) -> str:
+        return f"stored {self.item}"
+
+
+@dataclass(frozen=True)
 class PairType:
     """Two values made together."""
 
     first: Type
     second: Type
 
+    def __str__(self) -> str:
+        return f"pair of {self.first} and {self.second}"
 
-type Type = BlockType | ListType | PairType
+
+type Type = BlockType | ListType | StoredType | PairType
 
 
 class Typing:
@@ -88,13 +103,18 @@ class Typing:
         table: OperatorTable,
         indices: IndexTable,
         tensors: Mapping[str, Tensor],
-        locals: Mapping[str, BlockType] | None = None,
+        locals: Mapping[str, Type] | None = None,
     ) -> None:
         self._table = table
         self._indices = indices
         self._tensors = tensors
-        self._locals = locals or {}
+        # Looked up late: a caller may add to it.
+        self._locals: Mapping[str, Type] = {} if locals is None else locals
         self._known: dict[Term, Type] = {}
+
+    def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
+        """The same program's typing with other local blocks."""
+        return Typing(self._table, self._indices, self._tensors, locals)
 
     def block(self, term: Term) -> BlockType:
         """The type of a term that must be a block."""
@@ -126,6 +146,10 @@ class Typing:
                 return ListType(index, self.of(body))
             case At():
                 return self._at(term)
+            case Stored(value):
+                return StoredType(self.of(value))
+            case Loaded(stored):
+                return self._loaded(term, self.of(stored))
             case Reduce():
                 return self._reduce(term)
             case Pair(first, second):
@@ -159,6 +183,11 @@ class Typing:
             raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
         blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
         return _readdressed(items.item, items.index, blocked)
+
+    def _loaded(self, term: Term, stored: Type) -> Type:
+        if not isinstance(stored, StoredType):
+            raise BlockTypeError(f"only a stored block can be loaded, this is a {stored}", term)
+        return stored.item
 
     def _reduce(self, term: Reduce) -> BlockType:
         monoid = self._table.monoids[term.monoid]
@@ -219,7 +248,10 @@ def result_element(function: ScalarFunction | None, elements: tuple[Element | No
     if rule == "bool":
         return Element.BOOL
     found = reduce(wider, elements[1:] if rule == "select" else elements)
-    return as_float(found) if rule == "float" else found
+    if rule == "float":
+        return as_float(found)
+    # Arithmetic on bools counts: true + true is 2.
+    return Element.I32 if function and rule == "wider" and found is Element.BOOL else found
 
 
 def _unify(pattern: str, axes: tuple[str, ...], letters: dict[str, str]) -> bool:
@@ -234,6 +266,8 @@ def _with_element(found: Type, element: Element) -> Type:
             return BlockType(axes, element)
         case ListType(index, item):
             return ListType(index, _with_element(item, element))
+        case StoredType(item):
+            return StoredType(_with_element(item, element))
         case PairType():
             raise AssertionError("a pair is never cast")
 
@@ -245,5 +279,7 @@ def _readdressed(found: Type, index: str, axes: tuple[str, ...]) -> Type:
             return BlockType(tuple(new for axis in old for new in (axes if axis == index else (axis,))), element)
         case ListType(inner, item):
             return ListType(inner, _readdressed(item, index, axes))
+        case StoredType():
+            return found
         case PairType(first, second):
             return PairType(_readdressed(first, index, axes), _readdressed(second, index, axes))

@@ -63,9 +63,7 @@ class Scope:
                 self._later.setdefault(word.text, word.span)
         self._reserved = {*REDUCTIONS, *LIBRARY, *STORED_ELEMENTS, *_STRUCTURE, *_WORDS, *table.operators}
 
-    def report(
-        self, code: str, message: str, span: Span, hint: str = "", related: tuple[Related, ...] = ()
-    ) -> None:
+    def report(self, code: str, message: str, span: Span, hint: str = "", related: tuple[Related, ...] = ()) -> None:
         """Keeps a fault."""
         fault = Diagnostic(code, message, span, hint, related)
         if fault not in self.faults:
