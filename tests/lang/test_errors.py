@@ -50,6 +50,7 @@ FAULTY = {
     "empty_call": _array("A[m] = exp()"),
     "deep": _array("A[m] = " + "-" * 2000 + "s"),
     "deep_by_defs": _array("def f(x) = exp(" + "exp(" * 20 + "x" + ")" * 20 + ")\nA[m] = " + "f(" * 9 + "s" + ")" * 9),
+    "large_by_defs": _array("def f(x) = x * x\nA[m] = " + "f(" * 40 + "s" + ")" * 40),
     "several": _array("A[m] = 2 s\nB[m] = A[m] + t\nC[m] = exp(B[m], 1)"),
     # Declarations
     "no_header": "index m = 4\ninput X[m] : f32\noutput O[m] = X[m]\n",
