@@ -21,6 +21,7 @@ from bbrewrite.core.terms import (
     Cast,
     Component,
     IndexValue,
+    Loaded,
     Local,
     Map,
     Number,
@@ -28,6 +29,7 @@ from bbrewrite.core.terms import (
     Read,
     Reduce,
     Size,
+    Stored,
     Term,
 )
 from bbrewrite.core.types import BlockType, BlockTypeError, ListType, Type, Typing
@@ -167,6 +169,10 @@ class _TermPrinter:
                 return f"reduce {monoid} {index}: {body}", BODY
             case At():
                 return self._read(term), ATOM
+            case Stored(value):
+                return self._call("stored", (value,)), ATOM
+            case Loaded(stored):
+                return self._call("loaded", (stored,)), ATOM
             case Pair(first, second):
                 return self._call("pair", (first, second)), ATOM
             case Component(position, pair):

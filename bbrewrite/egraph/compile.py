@@ -15,7 +15,18 @@ from bbrewrite.egraph.analyses import RULESET, constant_rules, free_declarations
 from bbrewrite.egraph.facts import fact_declarations, fact_rules
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.egraph.vocabulary import STRUCTURE, Constructor, attributes_of, constructor_of, spelled_number
-from bbrewrite.rules.rules import PHASES, Comparison, Condition, Fact, IsConst, IsScalar, NotFree, Rule, RuleSet, Siblings
+from bbrewrite.rules.rules import (
+    PHASES,
+    Comparison,
+    Condition,
+    Fact,
+    IsConst,
+    IsScalar,
+    NotFree,
+    Rule,
+    RuleSet,
+    Siblings,
+)
 
 _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 _COMPARISONS = {

@@ -25,7 +25,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Definition, Tensor
 from bbrewrite.core.terms import IndexValue, Map, Read, Reduce, Size
 from bbrewrite.lower.array_expressions import free_indices, renamed, walk
-from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value, number
+from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value, number, takes_vectors
 from bbrewrite.lower.fresh_indices import FreshIndices
 from bbrewrite.lower.products import Factor, MissingAxis, reduce_axis, sum_of_products
 
@@ -115,17 +115,23 @@ class _Lowering:
 
     def _call(self, call: Call) -> Value:
         axes = [name for name in free_indices(call) if self._fresh.indices.is_blocked(name)]
-        if len(axes) == 2 and all(isinstance(leaf, Call | Position | SizeOf | Literal) for leaf in walk(call)):
+        if len(axes) == 2 and _is_of_positions(call):
             return self._index_matrix(call, self._builder.ordered(axes))
         operands = [self.expression(operand) for operand in call.operands]
         if call.operator == "power" and call.operands[1] == Literal(2.0):
             base = operands[0]
             if base.element is not None and base.element.is_float:
                 return self._builder.apply("multiply", base, base)
+        layout = self._builder.layout(operands)
+        if len(layout) == 2 and not takes_vectors(call.operator):
+            operands = [
+                self._index_matrix(expression, layout) if _is_of_positions(expression) else operand
+                for expression, operand in zip(call.operands, operands, strict=True)
+            ]
         return self._builder.elementwise(call.operator, *operands)
 
     def _index_matrix(self, expression: ArrayExpression, layout: tuple[str, ...]) -> Value:
-        """An expression of positions along two axes, every position spread: `m - n` stays a difference."""
+        """An expression of positions with every position spread along two axes: `m - n` stays a difference."""
         if isinstance(expression, Call):
             operands = [self._index_matrix(operand, layout) for operand in expression.operands]
             return self._builder.apply(expression.operator, *operands)
@@ -215,6 +221,11 @@ class _Lowering:
                 return [Factor(self._builder.apply("negate", first.value)), *rest]
             case _:
                 return [Factor(self.expression(expression))]
+
+
+def _is_of_positions(expression: ArrayExpression) -> bool:
+    """Whether an expression consists of positions, sizes and numbers."""
+    return all(isinstance(node, Call | Position | SizeOf | Literal) for node in walk(expression))
 
 
 def _bound_within(expression: ArrayExpression) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from lark import Token, Tree
 
@@ -67,6 +68,7 @@ class _RuleReader:
         self._tree = tree
         self._vocabulary = vocabulary
         self._faults = faults
+        self._left_is_known = True
 
     def read(self) -> Rule:
         attributes = [node for node in self._tree.children if isinstance(node, Tree) and node.data == "attribute"]
@@ -77,8 +79,10 @@ class _RuleReader:
         settings = self._attributes(attributes)
         both_ways = any(isinstance(node, Token) and node.type == "BOTH_WAYS" for node in body.children)
 
+        faults = len(self._faults)
         left = self._reader()
         matches = self._matches(left, body)
+        self._left_is_known = len(self._faults) == faults
         right = self._reader()
         lets = self._lets(right, clauses, left)
         rewrites = self._rewrites(right, body, lets, matches)
@@ -194,6 +198,8 @@ class _RuleReader:
         known = {*binders.names.variables, *binders.names.indices, *extra}
         used = {**users.names.variables, **users.names.indices}
         for name, span in used.items():
+            if name not in known and not self._left_is_known:
+                continue  # the left side holds a fault already, and names that could not be read
             if name not in known:
                 hint = did_you_mean(name, known)
                 self._faults.append(Diagnostic("unbound-name", f"`{name}` is not on the {side} side", span, hint))
@@ -243,8 +249,8 @@ class _RuleReader:
         (inner,) = node.children
         assert isinstance(inner, Tree)
         if inner.data == "call":
-            name, *operands = inner.children
-            if str(name) in FACTS and len(operands) == 1 and operands[0] is not None:  # pyright: ignore[reportUnnecessaryComparison]
+            name, *operands = [child for child in cast("list[Node | None]", inner.children) if child is not None]
+            if str(name) in FACTS and len(operands) == 1:
                 return Fact(str(name), reader.term(operands[0]))
             if str(name) == "siblings" and len(operands) == 2:
                 return Siblings(reader.term(operands[0]), reader.term(operands[1]))
@@ -266,7 +272,9 @@ class _RuleReader:
                 return IsScalar(term)
             case other:
                 hint = did_you_mean(other, ("const", "scalar"))
-                self._fault("unknown-condition", "a value may be asked whether it `is const` or `is scalar`", word, hint)
+                self._fault(
+                    "unknown-condition", "a value may be asked whether it `is const` or `is scalar`", word, hint
+                )
                 return None
 
     def _comparison(self, reader: Expressions, node: Tree[Token]) -> Condition:

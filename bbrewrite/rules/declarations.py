@@ -210,7 +210,8 @@ class _MonoidReader:
 
     def _count(self, found: int, wanted: int, what: str, node: Node) -> None:
         if found != wanted:
-            self._fault(f"the {what} has {found} components, the state of `{self._name}` has {wanted}", node)
+            plural = "s" * (wanted > 1)
+            self._fault(f"the state of `{self._name}` has {wanted} component{plural}, the {what} {found}", node)
 
     def _fault(self, message: str, node: Node) -> None:
         self._declarations.faults.append(Diagnostic("monoid", message, span_of(self._source, node)))

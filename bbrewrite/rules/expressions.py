@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from lark import Token, Tree
 
@@ -129,7 +130,7 @@ class Expressions:
                     term = At(term, index_address(self._index_token(_token(index))))
                 return term
             case "call":
-                name, *operands = node.children
+                name, *operands = cast("list[Node | None]", node.children)  # None stands for no operands
                 return self._call(_token(name), [operand for operand in operands if operand is not None], node)
             case _:
                 raise AssertionError(node.data)

@@ -39,6 +39,8 @@ def parse_rules(sources: Sequence[Source], table: OperatorTable | None = None) -
             faults += error.diagnostics
             continue
         items += [(source, item) for item in parsed.children if isinstance(item, Tree)]
+    if faults:
+        raise InputError(faults)
     declarations = Declarations(Vocabulary(table or builtin_table(), {}), faults)
     declarations.declare_all([(source, item) for source, item in items if item.data != "rule"])
     found = [(source, item) for source, item in items if item.data == "rule"]

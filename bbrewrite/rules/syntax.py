@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from typing import cast
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -11,6 +13,7 @@ from bbrewrite.core.spans import Source, Span
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
 from bbrewrite.resources import resource_directory
 
+_COMMENT = re.compile(r'(?<!")#[^"\n]*$')
 type Node = Tree[Token] | Token
 
 _KEYWORDS = ("rule", "op", "monoid", "match", "then", "let", "where", "test", "stays")
@@ -18,7 +21,6 @@ _SECTIONS = ("state", "identity", "element", "combine", "finish")
 # What the parser may have been waiting for, in the user's words, most telling first.
 _EXPECTED = (
     ("NAME", "a name"),
-    ("NUMBER", "an expression"),
     ("_BECOMES", "`=>`"),
     ("EQUAL", "`=`"),
     ("RPAR", "`)`"),
@@ -26,13 +28,15 @@ _EXPECTED = (
     ("COMMA", "`,`"),
     ("THEN", "`then`"),
     ("RULE", "`rule`"),
+    ("OP", "`op`"),
+    ("MONOID", "`monoid`"),
 )
 
 
 def parse_tree(source: Source) -> Tree[Token]:
     """The syntax tree of a rule file. Raises InputError at the first fault."""
     try:
-        return _parser().parse(source.text)
+        return _parser().parse(source.text)  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedInput as error:
         raise InputError([_syntax_error(source, error)]) from None
 
@@ -62,50 +66,38 @@ def _parser() -> Lark:
 
 
 def _syntax_error(source: Source, error: UnexpectedInput) -> Diagnostic:
-    match error:
-        case UnexpectedCharacters():
-            span = Span(source, error.line, error.column)
-            shown = source.line(error.line)[error.column - 1 : error.column]
-            if shown == '"':
-                return Diagnostic("syntax", "a quoted text ends on its line", span)
-            if shown.isalnum() or shown == "_":
-                return _unexpected_word(source, error)
-            return Diagnostic("syntax", f"unexpected `{shown}`{_wanted(error.allowed)}", span)
-        case UnexpectedToken(token=token):
-            return _unexpected_token(source, error, token)
-        case _:
-            return Diagnostic("syntax", "this is no rule file", Span(source, 1, 1))
-
-
-def _unexpected_word(source: Source, error: UnexpectedCharacters) -> Diagnostic:
-    """A word where the lexer knows of no word: a keyword misspelled, or something left out before it."""
-    rest = source.line(error.line)[error.column - 1 :]
-    length = next((i for i, c in enumerate(rest) if not (c.isalnum() or c == "_")), len(rest))
-    word = rest[:length]
-    span = Span(source, error.line, error.column, length)
-    hint = did_you_mean(word, (*_KEYWORDS, *_SECTIONS))
-    return Diagnostic("syntax", f"unexpected `{word}`{_wanted(error.allowed)}", span, hint)
-
-
-def _unexpected_token(source: Source, error: UnexpectedToken, token: Token) -> Diagnostic:
-    wanted = _wanted(error.accepts or error.expected)
-    previous = next((t for t in reversed(error.token_history or []) if t is not None), None)
-    ended = token.type == "$END"
-    if (ended or (previous is not None and previous.line != token.line)) and previous is not None:
+    if isinstance(error, UnexpectedCharacters):
+        shown = source.line(error.line)[error.column - 1 : error.column]
+        message = "a quoted text ends on its line" if shown == '"' else f"unexpected `{shown}`"
+        return Diagnostic("syntax", message, Span(source, error.line, error.column))
+    assert isinstance(error, UnexpectedToken)
+    token = cast("Token", error.token)  # pyright: ignore[reportUnknownMemberType]
+    wanted = _wanted(set(error.accepts or error.expected))
+    end = _end_before(source, token)
+    if end is not None:
         # What is missing belongs at the end of the line before, not under the word that comes next.
-        assert previous.end_line is not None and previous.end_column is not None
-        span = Span(source, previous.end_line, previous.end_column)
-        what = "the file ends" if ended else "the line ends"
-        return Diagnostic("syntax", f"{what} too early{wanted}", span)
-    if ended:
-        return Diagnostic("syntax", f"the file ends too early{wanted}", Span(source, 1, 1))
+        what = "the file ends" if token.type == "$END" else "the line ends"
+        return Diagnostic("syntax", f"{what} too early{wanted}", end)
     hint = did_you_mean(str(token), (*_KEYWORDS, *_SECTIONS)) if token.type == "NAME" else ""
     return Diagnostic("syntax", f"unexpected `{token}`{wanted}", span_of(source, token), hint)
 
 
-def _wanted(expected: object) -> str:
-    names: set[str] = set(expected) if isinstance(expected, set | frozenset | list) else set()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    words = [word for terminal, word in _EXPECTED if terminal in names]
-    if "an expression" in words:
+def _end_before(source: Source, token: Token) -> Span | None:
+    """The end of what stands on the lines before a token that begins its line; None where one does not."""
+    last = token.line or 1
+    if token.type == "$END":
+        last = source.text.count("\n") + 2
+    elif source.line(last)[: (token.column or 1) - 1].strip():
+        return None
+    for line in range(last - 1, 0, -1):
+        content = _COMMENT.sub("", source.line(line)).rstrip()
+        if content:
+            return Span(source, line, len(content) + 1)
+    return None
+
+
+def _wanted(expected: set[str]) -> str:
+    words = [word for terminal, word in _EXPECTED if terminal in expected]
+    if "NUMBER" in expected:
         words = ["an expression"]
     return f"; {' or '.join(words[:3])} is expected here" if words else ""
