@@ -212,20 +212,11 @@ class Values(ABC):
             good[position] = checked
         function = self._scope.table.functions[name]
         elements = tuple(operand.element for operand in good)
-        numbers = function.type_rule in ("wider", "float") and name not in ("maximum", "minimum")
-        if numbers and set(elements) == {ElementType.BOOL} and not self._is_general:
-            self._arithmetic_on_bool(name, span, inside)
-            return None
         free = merged(good)
         depth = 1 + max(operand.depth for operand in good)
         size = 1 + sum(operand.size for operand in good)
         expression = Call(name, tuple(operand.expression for operand in good), span)
         return Resolved(expression, result_element(function, elements), free, depth, size)
-
-    def _arithmetic_on_bool(self, name: str, span: Span, inside: Environment) -> None:
-        symbol = self._scope.table.functions[name].symbol or name
-        hint = "write `where(c, 1, 0)` for a truth value as a number, `and` and `or` to combine truth values"
-        self._fault("type", f"`{symbol}` needs a number; this is a truth value", span, inside, hint)
 
     def _condition(self, value: Resolved, name: str, span: Span, inside: Environment) -> Resolved | None:
         """A truth value; whole numbers, as masks are often kept, count as true where they are not 0."""

@@ -103,6 +103,7 @@ def test_addresses(text: str, expected: Address) -> None:
         ("where(m < 3, mask[m], 0)", "i32"),
         ("c[m] * s", "f32"),
         ("c[m] + 1", "i32"),
+        ("c[m] + c[m]", "i32"),
         ("sum[m](c[m])", "i32"),
         ("max[m](c[m])", "bool"),
         ("mean[m](mask[m])", "f32"),

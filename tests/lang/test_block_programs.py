@@ -124,6 +124,13 @@ def test_fused_forms() -> None:
     )
 
 
+def test_stored_scalars() -> None:
+    text = _HEAD + "T = stored(reduce sum m: sum_of(v[m]))\noutput O = map m: v[m] / loaded(stored(s + 1))\n"
+    program = block_program(text)
+    assert program.tensor("T").indices == ()
+    assert print_block_program(program, TABLE) == text
+
+
 def test_monoids_of_several_operands() -> None:
     state = (Local("m"), Local("t"))
     merge = Monoid(

@@ -111,12 +111,11 @@ FAULTY = {
     "named_infix": _array("A[m] = add(s, 1)"),
     "block_operator": _array("A[m] = dot(X[m, d], X[m, d])"),
     "map_at_array_level": _array("A = map m: s"),
-    "arithmetic_on_bool": _array("A[m] = c[m] + c[m]"),
     "condition_on_float": _array("A[m] = where(s, 1, 0) + where(c[m] and s, 1, 0)"),
     "stored_as_bool": _array("A[m] : bool = s"),
     "unknown_declared_type": _array("A[m] : float = s\nB[m] = A[m]"),
     "number_too_large": _array("A[m] = 1e999"),
-    "type_fault_inside_def": _array("def f(x) = -x\nA[m] = f(c[m])"),
+    "type_fault_inside_def": _array("def f(x) = where(x, 1, 0)\nA[m] = f(s)"),
     "def_arity": _array("def f[i](x) = sum[i](x)\nA[m] = f[n](s, s) + f(s)"),
     "parameter_as_function": _array("def f(x) = x(1) + x[m]\nA[m] = f(s)"),
     # Block level
