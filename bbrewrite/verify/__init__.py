@@ -1,0 +1,1 @@
+"""Trust: results are compared with the float64 reference."""
