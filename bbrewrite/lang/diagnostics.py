@@ -1,0 +1,87 @@
+"""Messages about users' input: what is wrong, where, and what to write instead.
+
+Every front end collects `Diagnostic`s and raises them together as one `InputError`; the command line prints
+them and exits with 2. Nothing here knows the languages.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bbrewrite.core.spans import Span
+
+_SHOWN_WIDTH = 140  # a longer line is cut around the place that is meant
+
+
+@dataclass(frozen=True)
+class Related:
+    """A second place that a message speaks of: "first declared here"."""
+
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One fault. `code` is a short stable name ("unknown-name"); `hint` says what to do about it.
+
+    `span` is None where the fault is in no text (a missing file); the message then names the place itself.
+    """
+
+    code: str
+    message: str
+    span: Span | None = None
+    hint: str = ""
+    related: tuple[Related, ...] = ()
+
+    def render(self) -> str:
+        """`file:line:column: error[code]: message`, the line, a caret underline, the hint, related places."""
+        if self.span is None:
+            lines = [f"error[{self.code}]: {self.message}"]
+        else:
+            lines = [f"{self.span}: error[{self.code}]: {self.message}", *_excerpt(self.span)]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        for other in self.related:
+            lines += [f"  {other.span}: note: {other.message}", *_excerpt(other.span)]
+        return "\n".join(lines)
+
+
+class InputError(Exception):
+    """The user's input is at fault; carries every diagnostic found, in order of position."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(diagnostic.render() for diagnostic in self.diagnostics))
+
+
+def render(diagnostics: Iterable[Diagnostic]) -> str:
+    """The diagnostics as text, one after another."""
+    return "\n".join(diagnostic.render() for diagnostic in diagnostics)
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """A hint that names the nearest candidate, or "" where none is near. Candidates are compared without case."""
+    by_lower: dict[str, str] = {}
+    for candidate in sorted(set(candidates)):
+        by_lower.setdefault(candidate.lower(), candidate)
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f"did you mean `{by_lower[near[0]]}`?" if near else ""
+
+
+def _excerpt(span: Span) -> list[str]:
+    line = span.source.line(span.line)
+    start = span.column - 1
+    length = max(1, min(span.length, len(line) - start))
+    offset = 0
+    if len(line) > _SHOWN_WIDTH:
+        offset = max(0, start - _SHOWN_WIDTH // 2)
+        line = line[offset : offset + _SHOWN_WIDTH]
+        length = max(1, min(length, len(line) - (start - offset)))
+    before = line[: start - offset]
+    # Tabs are kept, so that the caret stands under its character however wide the terminal makes them.
+    padding = "".join("\t" if character == "\t" else " " for character in before)
+    shown = "".join(character if character.isprintable() or character == "\t" else "\ufffd" for character in line)
+    return [f"    {shown}", f"    {padding}{'^' * length}"]

@@ -1,0 +1,36 @@
+"""Reads text files that users name. What cannot be read is an InputError, never a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bbrewrite.core.spans import Source, Span
+from bbrewrite.lang.diagnostics import Diagnostic, InputError
+
+
+def read_source(path: Path | str) -> Source:
+    """The text of a file, with line ends made "\\n". Raises InputError for a missing file or bytes that are not text."""
+    name = str(path)
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise InputError([Diagnostic("no-file", f"there is no file {name}")]) from None
+    except IsADirectoryError:
+        raise InputError([Diagnostic("no-file", f"{name} is a directory; a file is needed")]) from None
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError([Diagnostic("no-file", f"{name} cannot be read: {reason}")]) from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError([_not_text(name, data, error)]) from None
+    return Source(name, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _not_text(name: str, data: bytes, error: UnicodeDecodeError) -> Diagnostic:
+    before = data[: error.start].decode("utf-8", errors="replace")
+    line = before.count("\n") + 1
+    column = len(before) - (before.rfind("\n") + 1) + 1
+    source = Source(name, data.decode("utf-8", errors="replace"))
+    message = f"the byte 0x{data[error.start]:02x} is not UTF-8 text"
+    return Diagnostic("not-text", message, Span(source, line, column), "save the file as UTF-8")
