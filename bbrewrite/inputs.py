@@ -12,19 +12,21 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from bbrewrite.core.arrays import ArrayExpression, ArrayProgram, Call, Element as ElementOf, Fold, LibraryCall
+from bbrewrite.core.arrays import ArrayExpression, ArrayProgram, Call, Fold, LibraryCall
+from bbrewrite.core.arrays import Element as ElementOf
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Assumption, BlockProgram, Role, Tensor
 from bbrewrite.core.terms import Read, Reduce, Term
-from bbrewrite.lang.diagnostics import InputError
+from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
 
-type Array = npt.NDArray[np.generic]
+type Array = npt.NDArray[Any]
 type Program = ArrayProgram | BlockProgram
 
 _FACTS: dict[str, Callable[[Array], npt.NDArray[np.bool_]]] = {
@@ -43,13 +45,26 @@ class GivenArray:
     origin: str
 
 
+def load_arrays(program: Program, paths: Mapping[str, Path]) -> dict[str, GivenArray]:
+    """The given arrays by tensor name. Raises InputError, also for a name that is no input of the program."""
+    tensors = {tensor.name: tensor for tensor in program.inputs}
+    for name in paths:
+        if name not in tensors:
+            hint = did_you_mean(name, tensors) or f"its inputs are {', '.join(tensors)}"
+            raise _fault("unknown-tensor", f"--input {name}: the program has no input {name}", hint)
+    return {name: load_array(tensors[name], path) for name, path in paths.items()}
+
+
 def load_array(tensor: Tensor, path: Path) -> GivenArray:
     """The .npy file's array as the tensor's element type. Raises InputError."""
     origin = f"--input {tensor.name}={path}"
     loaded = _read_npy(path, origin)
     if loaded.ndim != len(tensor.indices):
         declared = f"{tensor.name}[{', '.join(tensor.indices)}]" if tensor.indices else f"the scalar {tensor.name}"
-        raise InputError(f"{origin}: {declared} needs {_axes(len(tensor.indices))}, the array has shape {loaded.shape}")
+        raise _fault(
+            "array-shape",
+            f"{origin}: {declared} needs {_axes(len(tensor.indices))}, the array has shape {loaded.shape}",
+        )
     return GivenArray(_converted(loaded, tensor.element, origin), origin)
 
 
@@ -69,20 +84,30 @@ def resolve_extents(program: Program, sizes: Mapping[str, int], given: Mapping[s
     tensors = {tensor.name: tensor for tensor in program.inputs}
     for name, array in given.items():
         for axis, index in enumerate(tensors[name].indices):
-            _agree(found, indices, index, array.values.shape[axis], f"{array.origin} (axis {axis}, shape {array.values.shape})")
+            _agree(
+                found,
+                indices,
+                index,
+                array.values.shape[axis],
+                f"{array.origin} (axis {axis}, shape {array.values.shape})",
+            )
     missing = [index.name for index in indices if index.same_as is None and index.name not in found]
     if missing:
         options = " ".join(f"--size {name}=..." for name in missing)
-        raise InputError(f"the extent of {_listed(missing)} is open: give {options}, or arrays that have it by --input")
+        raise _fault(
+            "open-extent", f"the extent of {', '.join(missing)} is open", f"give {options}, or arrays by --input"
+        )
     return {name: extent for name, (extent, _) in found.items()}
 
 
 def _check_size_option(indices: IndexTable, name: str) -> None:
     if name not in indices:
-        raise InputError(f"--size {name}: the program has no index {name}; its indices are {_listed([i.name for i in indices])}")
+        names = [index.name for index in indices]
+        hint = did_you_mean(name, names) or f"its indices are {', '.join(names)}"
+        raise _fault("unknown-index", f"--size {name}: the program has no index {name}", hint)
     root = indices.root(name)
     if root != name:
-        raise InputError(f"--size {name}: {name} has the extent of {root}; give --size {root}=...")
+        raise _fault("extent-of-another", f"--size {name}: {name} has the extent of {root}", f"give --size {root}=...")
 
 
 def _agree(found: dict[str, tuple[int, str]], indices: IndexTable, index: str, extent: int, origin: str) -> None:
@@ -91,8 +116,8 @@ def _agree(found: dict[str, tuple[int, str]], indices: IndexTable, index: str, e
     known, known_origin = found.setdefault(root, (extent, f"{origin} gives {root} = {extent}"))
     if known != extent:
         name = index if index == root else f"{index} (which has the extent of {root})"
-        hint = f"; to change it, add --size {root}={extent}" if known_origin.startswith("the program") else ""
-        raise InputError(f"{origin} gives {name} = {extent}, but {known_origin}{hint}")
+        hint = f"to change it, add --size {root}={extent}" if known_origin.startswith("the program") else ""
+        raise _fault("extent-conflict", f"{origin} gives {name} = {extent}, but {known_origin}", hint)
 
 
 def draw_inputs(
@@ -150,8 +175,9 @@ def _check_fact(assumption: Assumption, array: GivenArray) -> None:
     position = tuple(int(i) for i in np.argwhere(~holds)[0])
     value = array.values[position]
     place = f"[{', '.join(map(str, position))}]" if position else "the scalar"
-    raise InputError(
-        f"{array.origin}: the program assumes {assumption.fact}({assumption.tensor}), but {place} is {value}"
+    raise _fault(
+        "assumption",
+        f"{array.origin}: the program assumes {assumption.fact}({assumption.tensor}), but {place} is {value}",
     )
 
 
@@ -197,52 +223,56 @@ def _note(tensor: str, indices: frozenset[str], found: dict[str, frozenset[str]]
 
 
 def _read_npy(path: Path, origin: str) -> Array:
-    if path.is_dir():
-        raise InputError(f"{origin}: this is a directory; a .npy file is needed")
     try:
-        loaded = np.load(path, allow_pickle=False)
+        loaded: Any = np.load(path, allow_pickle=False)
     except FileNotFoundError:
-        raise InputError(f"{origin}: there is no such file") from None
+        raise _fault("no-file", f"{origin}: there is no such file") from None
     except OSError as error:
-        raise InputError(f"{origin}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError, SyntaxError, MemoryError, OverflowError) as error:
-        reason = "it holds Python objects" if "pickle" in str(error) or "Object" in str(error) else "the file is damaged"
-        raise InputError(f"{origin}: not a .npy file of numbers: {reason} or of another kind; write it with numpy.save") from None
+        raise _fault("no-file", f"{origin}: cannot be read: {error.strerror or error}") from None
+    except MemoryError:
+        raise _fault("array-size", f"{origin}: the array does not fit in memory") from None
+    except Exception:
+        # A header is parsed as Python text, so a damaged one raises anything; NumPy's own words are about pickles.
+        hint = "write it with numpy.save from an array of numbers or bools"
+        raise _fault("not-npy", f"{origin}: not a .npy file of numbers, or damaged", hint) from None
     if not isinstance(loaded, np.ndarray):
-        raise InputError(f"{origin}: this archive holds several arrays; a .npy file with one is needed")
-    return loaded
+        raise _fault("not-npy", f"{origin}: an archive of several arrays", "give a .npy file with one array")
+    return cast(Array, loaded)
 
 
 def _converted(loaded: Array, element: Element, origin: str) -> Array:
     """The array as the element type, row-major; see the module text for what is accepted."""
-    if loaded.dtype.kind == "V" and loaded.dtype.itemsize == 2 and element is Element.BF16:
+    if loaded.dtype == np.dtype("V2") and element is Element.BF16:
         loaded = loaded.view(ml_dtypes.bfloat16)  # numpy.save writes bfloat16 as unnamed two-byte values
     is_float = loaded.dtype.kind == "f" or loaded.dtype == np.dtype(ml_dtypes.bfloat16)
     is_integer = loaded.dtype.kind in "iu"
     suited = {Element.BOOL: loaded.dtype.kind == "b", Element.I32: is_integer}.get(element, is_float or is_integer)
     if not suited:
         needed = {Element.BOOL: "bool", Element.I32: "an integer type"}.get(element, "a float type")
-        raise InputError(
-            f"{origin}: the array is of type {loaded.dtype}, the tensor is {element}, which needs {needed};"
-            f" convert it with numpy's astype"
+        raise _fault(
+            "array-type",
+            f"{origin}: the array is of type {loaded.dtype}; the tensor, of type {element}, needs {needed}",
+            "convert it with numpy's astype",
         )
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.array(loaded, dtype=element.numpy_type, order="C")
     if is_integer and not _round_trips(values, loaded):
-        raise InputError(f"{origin}: an integer of the array is not a value of {element}")
+        raise _fault("array-type", f"{origin}: an integer of the array is not a value of {element}")
     if is_float and bool((np.isfinite(loaded) & ~np.isfinite(values)).any()):
-        raise InputError(f"{origin}: a finite number of the array is too large for {element}")
+        raise _fault("array-type", f"{origin}: a finite number of the array is too large for {element}")
     return values
 
 
 def _round_trips(values: Array, integers: Array) -> bool:
     with np.errstate(invalid="ignore"):
-        return np.array_equal(values.astype(integers.dtype), integers)
+        back = values.astype(integers.dtype)
+    # A wrapped-around number comes back as it was, but with another sign.
+    return np.array_equal(back, integers) and np.array_equal(values < 0, integers < 0)
 
 
 def _axes(count: int) -> str:
     return {0: "an array of shape ()", 1: "1 axis"}.get(count, f"{count} axes")
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names)
+def _fault(code: str, message: str, hint: str = "") -> InputError:
+    return InputError([Diagnostic(code, message, hint=hint)])

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bbrewrite.core.elements import Element
 
-type Array = npt.NDArray[np.generic]
+type Array = npt.NDArray[Any]
 
 # What rounding may add beyond the unfused program's own error, relative to the largest entry.
 _ALLOWANCE = {
