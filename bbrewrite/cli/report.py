@@ -1,0 +1,144 @@
+"""The report that people read: plain text on a pipe, with emphasis on a terminal, at most the console's width.
+
+It is printed from a `RunResult` alone. The JSON object is in `json_report.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+
+from bbrewrite.pipeline import FusionResult, Movement, RunResult
+from bbrewrite.verify.compare import Comparison
+
+
+def print_run(console: Console, result: RunResult) -> None:
+    """Everything about a run: the fused program, what it saves, how it was derived, and whether it is right."""
+    fusion = result.fusion
+    sizes = "  ".join(f"{name} = {extent}" for name, extent in fusion.sizes.items())
+    threads = f"{result.threads} thread{'s' if result.threads != 1 else ''}"
+    console.print(f"[bold]{fusion.program}[/]  {sizes}\ntarget {result.target}, {threads}\n")
+    print_block_program(console, fusion.fused_text)
+    rows = _movement_rows(fusion.before, fusion.after)
+    rows.append(("time", _time(result.ms.run_unfused), _time(result.ms.run_fused), _speed(result)))
+    _print_table(console, rows)
+    print_derivation(console, fusion)
+    _print_verdict(console, result.comparison)
+    print_notes(console, fusion.notes)
+    for source in result.sources:
+        console.print(f"source: {source}", soft_wrap=True, markup=False)
+
+
+def print_fusion(console: Console, fusion: FusionResult) -> None:
+    """The fused block program, its data movement and derivation."""
+    print_block_program(console, fusion.fused_text)
+    _print_table(console, _movement_rows(fusion.before, fusion.after))
+    print_derivation(console, fusion)
+    print_notes(console, fusion.notes)
+
+
+def print_block_program(console: Console, text: str) -> None:
+    """A block program as it parses back: never wrapped, so that it can be copied."""
+    console.print(text.rstrip("\n") + "\n", soft_wrap=True, markup=False)
+
+
+def print_derivation(console: Console, fusion: FusionResult) -> None:
+    """Which rules took part, how often, and what each means."""
+    saturation = fusion.saturation
+    console.print(
+        f"rules applied ({saturation.nodes} e-nodes in {saturation.classes} classes,"
+        f" {saturation.iterations} iterations, {_stop(saturation.stopped_by)}):",
+        markup=False,
+    )
+    applied = {name: count for name, count in saturation.rules_applied.items() if count}
+    if not applied:
+        console.print("  none")
+    width = max((len(name) for name in applied), default=0)
+    for name, count in sorted(applied.items(), key=lambda item: (-item[1], item[0])):
+        line = f"{count:5}  {name:{width}}  {fusion.meanings.get(name, '')}".rstrip()
+        console.print(line, markup=False, overflow="ellipsis", no_wrap=True)
+    console.print()
+
+
+def print_notes(console: Console, notes: Iterable[str]) -> None:
+    """Sentences that a reader should know of."""
+    for note in notes:
+        console.print(f"note: {note}", markup=False)
+
+
+def _print_verdict(console: Console, comparison: Comparison) -> None:
+    verdict = "[bold green]right[/]" if comparison.ok else "[bold red]WRONG[/]"
+    console.print(f"result: {verdict}, compared with the float64 reference")
+    for output in comparison.outputs:
+        judged = "" if output.ok else "  too large"
+        console.print(
+            f"  {output.output}: relative error {output.error:.1e},"
+            f" unfused {output.unfused_error:.1e}, allowed {output.bound:.1e}{judged}",
+            markup=False,
+        )
+        for remark in output.remarks:
+            console.print(f"  {remark}", markup=False)
+
+
+def _movement_rows(before: Movement, after: Movement) -> list[tuple[str, str, str, str]]:
+    return [
+        ("kernels", str(before.kernels), str(after.kernels), ""),
+        ("buffers", str(before.buffers), str(after.buffers), ""),
+        ("global memory", byte_count(before.global_bytes), byte_count(after.global_bytes), _less(before, after)),
+        ("arithmetic", _operations(before.flops), _operations(after.flops), ""),
+        ("local memory", byte_count(before.local_bytes), byte_count(after.local_bytes), ""),
+    ]
+
+
+def _print_table(console: Console, rows: list[tuple[str, str, str, str]]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for name in ("unfused", "fused"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print()
+
+
+def byte_count(count: float) -> str:
+    """Bytes in binary units: "12.5 MiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def _operations(count: float) -> str:
+    for unit in ("", " k", " M", " G"):
+        if count < 1000:
+            return f"{count:.0f} flop" if not unit else f"{count:.1f}{unit}flop"
+        count /= 1000
+    return f"{count:.1f} Tflop"
+
+
+def _time(milliseconds: float) -> str:
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:.2f} s"
+    return f"{milliseconds:.3g} ms" if milliseconds >= 0.1 else f"{milliseconds * 1000:.3g} µs"
+
+
+def _less(before: Movement, after: Movement) -> str:
+    if not after.global_bytes:
+        return ""
+    return f"{before.global_bytes / after.global_bytes:.1f}x less"
+
+
+def _speed(result: RunResult) -> str:
+    if not result.ms.run_fused or not result.ms.run_unfused:
+        return ""
+    ratio = result.ms.run_unfused / result.ms.run_fused
+    return f"{ratio:.2f}x faster" if ratio >= 1 else f"{1 / ratio:.2f}x slower"
+
+
+def _stop(stopped_by: str) -> str:
+    return "saturated" if stopped_by == "saturated" else f"stopped by {stopped_by}"
