@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import gcd
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,11 @@ def make_address(
     offset: int = 0,
     divisor: int = 1,
 ) -> Address:
-    """An address in canonical form; equal names are added, zero coefficients dropped."""
-    return Address(_collected(indices), _collected(sizes or []), offset, divisor)
+    """An address in canonical form: equal names are added, zero coefficients dropped, common factors cancelled."""
+    index_parts, size_parts = _collected(indices), _collected(sizes or [])
+    # All coefficients being multiples of `common`, what the offset exceeds one by never reaches the next.
+    common = gcd(divisor, *(coefficient for _, coefficient in (*index_parts, *size_parts)))
+    return Address(_cancelled(index_parts, common), _cancelled(size_parts, common), offset // common, divisor // common)
 
 
 def index_address(name: str) -> Address:
@@ -75,6 +79,10 @@ def _collected(parts: list[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     for name, coefficient in parts:
         totals[name] = totals.get(name, 0) + coefficient
     return tuple(sorted((name, total) for name, total in totals.items() if total))
+
+
+def _cancelled(parts: tuple[tuple[str, int], ...], factor: int) -> tuple[tuple[str, int], ...]:
+    return tuple((name, coefficient // factor) for name, coefficient in parts)
 
 
 def _product(coefficient: int, name: str) -> str:

@@ -17,6 +17,7 @@ class Element(Enum):
 
     BOOL = "bool"
     INDEX = "index"  # 64-bit element positions; never stored in a tensor
+    NUMBER = "number"  # a fraction, infinity, or a function of numbers and positions; never stored in a tensor
     I32 = "i32"
     F16 = "f16"
     BF16 = "bf16"
@@ -33,9 +34,14 @@ class Element(Enum):
 
     @property
     def compute_type(self) -> Element:
-        """The type of a value in local memory: narrow floats widen to f32, integers to 64 bits."""
+        """The type of a value in local memory: narrow floats widen to f32, integers to 64 bits.
+
+        Numbers are worked on as f64, so that `sqrt(size(d))` is as good as whatever it meets.
+        """
         if self in (Element.F16, Element.BF16):
             return Element.F32
+        if self is Element.NUMBER:
+            return Element.F64
         return Element.INDEX if self is Element.I32 else self
 
     @property
@@ -46,10 +52,11 @@ class Element(Enum):
         return self.value
 
 
-_FLOATS = frozenset({Element.F16, Element.BF16, Element.F32, Element.F64})
+_FLOATS = frozenset({Element.NUMBER, Element.F16, Element.BF16, Element.F32, Element.F64})
 _SIZES = {
     Element.BOOL: 1,
     Element.INDEX: 8,
+    Element.NUMBER: 8,
     Element.I32: 4,
     Element.F16: 2,
     Element.BF16: 2,
@@ -59,6 +66,7 @@ _SIZES = {
 _NUMPY: dict[Element, np.dtype[np.generic]] = {
     Element.BOOL: np.dtype(np.bool_),
     Element.INDEX: np.dtype(np.int64),
+    Element.NUMBER: np.dtype(np.float64),
     Element.I32: np.dtype(np.int32),
     Element.F16: np.dtype(np.float16),
     Element.BF16: np.dtype(ml_dtypes.bfloat16),
@@ -69,27 +77,40 @@ _RANK = {
     Element.BOOL: 0,
     Element.I32: 1,
     Element.INDEX: 2,
-    Element.F16: 3,
-    Element.BF16: 3,
-    Element.F32: 4,
-    Element.F64: 5,
+    Element.NUMBER: 3,
+    Element.F16: 4,
+    Element.BF16: 4,
+    Element.F32: 5,
+    Element.F64: 6,
 }
 
 
 def wider(a: Element | None, b: Element | None) -> Element | None:
-    """The type of mixed arithmetic. None is the type of a bare number, which takes the other's type.
+    """The type of mixed arithmetic. None is the type of a bare whole number, which takes the other's type.
 
-    f16 with bf16 gives f32, the narrowest type that holds both.
+    f16 with bf16 gives f32, the narrowest type that holds both; a tensor's integers with a fraction give f32.
     """
     if a is None or b is None:
         return a or b
     if {a, b} == {Element.F16, Element.BF16}:
         return Element.F32
+    if Element.NUMBER in (a, b) and not {a, b}.isdisjoint({Element.I32, Element.BOOL}):
+        return Element.F32
     return a if _RANK[a] >= _RANK[b] else b
 
 
 def as_float(element: Element | None) -> Element | None:
-    """The type in which a function such as `exp` or a true division works: integers become f32."""
-    if element is None or element.is_float:
-        return element
-    return Element.F32
+    """The type in which a function such as `exp` or a true division works.
+
+    A tensor's integers become f32; whole numbers and positions stay as adaptable as a fraction is.
+    """
+    if element is None or element is Element.INDEX:
+        return Element.NUMBER
+    return element if element.is_float else Element.F32
+
+
+def stored_element(element: Element | None) -> Element:
+    """The type of a tensor that holds such values: positions are stored as i32, numbers as f32."""
+    if element is None or element is Element.NUMBER:
+        return Element.F32
+    return Element.I32 if element is Element.INDEX else element

@@ -43,7 +43,7 @@ class BlockTypeError(Exception):
 class BlockType:
     """A matrix (two axes: rows, columns), vector (one) or scalar (none) in local memory.
 
-    `element` is None for a bare number, which takes the type of what it meets.
+    `element` is None for a bare whole number, which takes the type of what it meets.
     """
 
     axes: tuple[str, ...]
@@ -110,8 +110,9 @@ class Typing:
 
     def _find(self, term: Term) -> Type:
         match term:
-            case Number():
-                return BlockType((), None)
+            case Number(value):
+                # A fraction among whole numbers or positions must not be cut to a whole number.
+                return BlockType((), None if value.is_integer() else Element.NUMBER)
             case Size():
                 return BlockType((), Element.INDEX)
             case IndexValue(index):

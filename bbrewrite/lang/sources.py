@@ -9,7 +9,7 @@ from bbrewrite.lang.diagnostics import Diagnostic, InputError
 
 
 def read_source(path: Path | str) -> Source:
-    """The text of a file, with line ends made "\\n". Raises InputError for a missing file or bytes that are not text."""
+    """The text of a file, its line ends made "\\n". Raises InputError for a missing file or bytes that are no text."""
     name = str(path)
     try:
         data = Path(path).read_bytes()

@@ -1,0 +1,88 @@
+"""From tokens to syntax trees, a statement at a time.
+
+The grammar is `grammar/program.lark`. After a fault the next statement is parsed all the same, so that one run
+reports every faulty statement. What the parser expected is put in words here; its own messages never show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from lark import Lark, Token, Tree, UnexpectedToken
+from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+from bbrewrite.core.spans import Source
+from bbrewrite.lang import syntax
+from bbrewrite.lang.diagnostics import Diagnostic
+from bbrewrite.lang.expectations import describe_unexpected
+from bbrewrite.lang.layout import statements
+from bbrewrite.lang.trees import build_statement
+from bbrewrite.resources import resource_directory
+
+# Later stages walk expressions recursively; a person never writes one so deep.
+GREATEST_DEPTH = 150
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The statements that could be parsed, and the faults of the others."""
+
+    statements: tuple[syntax.Statement, ...]
+    faults: tuple[Diagnostic, ...]
+
+
+def parse_statements(source: Source) -> Parsed:
+    """Parses a text, array level or block level."""
+    found: list[syntax.Statement] = []
+    faults: list[Diagnostic] = []
+    for cut in statements(source, _grammar().lex(source.text)):
+        if cut.faults:
+            faults += cut.faults
+            continue
+        outcome = _parse(source, cut.tokens)
+        if isinstance(outcome, Diagnostic):
+            faults.append(outcome)
+        else:
+            found.append(outcome)
+    return Parsed(tuple(found), tuple(faults))
+
+
+@cache
+def _grammar() -> Lark:
+    text = (resource_directory("grammar") / "program.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", lexer="basic", start=["statement", "layout"])
+
+
+def _fed(tokens: list[Token]) -> InteractiveParser:
+    parser = _grammar().parse_interactive(start="statement")
+    for token in tokens:
+        parser.feed_token(token)
+    return parser
+
+
+def _parse(source: Source, tokens: tuple[Token, ...]) -> syntax.Statement | Diagnostic:
+    parser = _fed([])
+    end = Token("$END", "", line=tokens[-1].line, column=(tokens[-1].column or 1) + len(tokens[-1].value))
+    tree: Tree[Token] | None = None
+    for position, token in enumerate((*tokens, end)):
+        try:
+            tree = parser.feed_token(token)
+        except UnexpectedToken:
+            # Before it noticed, the parser may have reduced; what it would have taken shows in a fresh one.
+            accepted = frozenset(_fed(list(tokens[:position])).accepts())
+            return describe_unexpected(source, tokens[:position], token, accepted)
+    assert tree is not None
+    statement = build_statement(source, tree)
+    return _too_deep(statement) or statement
+
+
+def _too_deep(statement: syntax.Statement) -> Diagnostic | None:
+    match statement:
+        case syntax.DefinitionStatement(expression=body) | syntax.DefStatement(body=body):
+            if syntax.depth(body) <= GREATEST_DEPTH:
+                return None
+            message = f"expressions nest more than {GREATEST_DEPTH} deep here"
+            return Diagnostic("too-deep", message, body.span, "give a part of it a definition of its own")
+        case _:
+            return None

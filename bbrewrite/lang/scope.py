@@ -1,0 +1,161 @@
+"""The names of a program: what is declared so far, the one name space, and the faults found on the way.
+
+Serves both levels. A name whose own declaration is at fault is kept as broken, so that its uses are not
+reported again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bbrewrite.core.elements import Element
+from bbrewrite.core.indices import Index
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Assumption, Tensor
+from bbrewrite.core.spans import Span
+from bbrewrite.lang import syntax
+from bbrewrite.lang.diagnostics import Diagnostic, Related, did_you_mean
+
+REDUCTIONS = ("sum", "max", "min", "prod", "mean")
+LIBRARY = ("softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm", "l2_norm", "variance")
+STORED_ELEMENTS = {element.value: element for element in Element if element not in (Element.INDEX, Element.NUMBER)}
+_STRUCTURE = ("pair", "first", "second", "at", "map", "reduce")
+_WORDS = ("size", "inf", "and", "or", "not")
+
+
+def function_names(table: OperatorTable) -> list[str]:
+    """The elementwise functions that are written with a name."""
+    return [function.name for function in table.functions.values() if not function.symbol]
+
+
+def shown_symbols(table: OperatorTable) -> dict[str, str]:
+    """Functions written with a symbol, by name."""
+    return {function.name: function.symbol for function in table.functions.values() if function.symbol}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A name of the program. `kind` is "index", "input", "weight", "definition" or "def"."""
+
+    kind: str
+    span: Span
+
+
+class Scope:
+    """Grows as statements are checked in order."""
+
+    def __init__(self, table: OperatorTable, statements: Iterable[syntax.Statement]) -> None:
+        self.table = table
+        self.faults: list[Diagnostic] = []
+        self.names: dict[str, Declared] = {}
+        self.indices: dict[str, Index] = {}
+        self.tensors: dict[str, Tensor] = {}
+        self.assumptions: list[Assumption] = []
+        self.broken: set[str] = set()
+        self._later: dict[str, Span] = {}
+        for statement in statements:
+            for word in _declared_words(statement):
+                self._later.setdefault(word.text, word.span)
+        self._reserved = {*REDUCTIONS, *LIBRARY, *STORED_ELEMENTS, *_STRUCTURE, *_WORDS, *table.operators}
+
+    def report(
+        self, code: str, message: str, span: Span, hint: str = "", related: tuple[Related, ...] = ()
+    ) -> None:
+        """Keeps a fault."""
+        fault = Diagnostic(code, message, span, hint, related)
+        if fault not in self.faults:
+            self.faults.append(fault)
+
+    def declare(self, word: syntax.Word, kind: str) -> bool:
+        """Enters a name; reports a clash and says False."""
+        if word.text in self._reserved:
+            message = f"`{word.text}` is a name of the language"
+            self.report("name-clash", message, word.span, "tensors, indices, `def`s and operators share one name space")
+            self.broken.add(word.text)
+            return False
+        if word.text in self.names:
+            old = self.names[word.text]
+            related = (Related(old.span, f"first declared here, as {_with_article(old.kind)}"),)
+            self.report("name-clash", f"`{word.text}` is declared twice", word.span, related=related)
+            return False
+        self.names[word.text] = Declared(kind, word.span)
+        return True
+
+    def report_unknown(self, name: str, span: Span, wanted: str, candidates: Iterable[str]) -> None:
+        """Reports a name that stands for nothing, or not yet, or for something else than `wanted`."""
+        if name in self.broken:
+            return
+        if name in self.names:
+            declared = self.names[name]
+            message = f"`{name}` is {_with_article(declared.kind)}; {wanted} is needed here"
+            related = (Related(declared.span, "declared here"),)
+            self.report("wrong-kind", message, span, related=related)
+        elif name in self._later:
+            related = (Related(self._later[name], "declared here"),)
+            message = f"`{name}` is used before it is declared"
+            self.report("used-before-declared", message, span, "declarations and definitions precede uses", related)
+        elif name in self._reserved:
+            self.report("wrong-kind", f"`{name}` is a name of the language; {wanted} is needed here", span)
+        else:
+            self.report("unknown-name", f"there is no {_bare(wanted)} `{name}`", span, did_you_mean(name, candidates))
+
+    def root(self, index: str) -> str:
+        """The index whose extent this one has."""
+        return self.indices[index].same_as or index
+
+    def same_extent(self, a: str, b: str) -> bool:
+        """Whether two indices have one extent: one root, or equal extents that are known."""
+        root_a, root_b = self.root(a), self.root(b)
+        known = self.indices[root_a].extent
+        return root_a == root_b or (known is not None and known == self.indices[root_b].extent)
+
+    def index(self, word: syntax.Word) -> bool:
+        """Whether a word names an index; reports where it does not."""
+        if word.text in self.indices:
+            return True
+        self.report_unknown(word.text, word.span, "an index", self.indices)
+        return False
+
+    def distinct_indices(self, words: tuple[syntax.Word, ...], where: str) -> bool:
+        """Whether all words are indices, each once; reports where not."""
+        good = True
+        seen: dict[str, Span] = {}
+        for word in words:
+            if word.text in seen:
+                related = (Related(seen[word.text], "first here"),)
+                hint = f"declare another index: `index {word.text}2 = {word.text}`"
+                self.report("repeated-index", f"`{word.text}` stands twice {where}", word.span, hint, related)
+                good = False
+            elif not self.index(word):
+                good = False
+            seen[word.text] = word.span
+        return good
+
+    def element(self, word: syntax.Word) -> Element | None:
+        """The element type of that name; reports where there is none."""
+        found = STORED_ELEMENTS.get(word.text)
+        if found is None:
+            hint = did_you_mean(word.text, STORED_ELEMENTS) or f"the types are {', '.join(STORED_ELEMENTS)}"
+            self.report("unknown-type", f"there is no element type `{word.text}`", word.span, hint)
+        return found
+
+
+def _declared_words(statement: syntax.Statement) -> list[syntax.Word]:
+    match statement:
+        case syntax.IndexStatement(items):
+            return [item.name for item in items]
+        case syntax.InputStatement(_, items):
+            return [item.name for item in items]
+        case syntax.DefStatement(name) | syntax.DefinitionStatement(name):
+            return [name]
+        case _:
+            return []
+
+
+def _with_article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def _bare(wanted: str) -> str:
+    return wanted.split(" ", 1)[1]
