@@ -1,8 +1,8 @@
 """Block terms: what fusion rewrites and kernels compute.
 
 A term denotes a function of its free indices. Its value is a block in local memory (a matrix, a column
-vector or a scalar) or a list of blocks in global memory. `Map` and `At` are the only terms that touch
-lists of intermediate values, so their presence is the buffered edge:
+vector or a scalar) or a list of blocks in global memory. `Map` and `At` (`Stored` and `Loaded` for a value
+without indices) are the only terms that touch intermediate values there, so their presence is the buffered edge:
 
     At(Map(i, x), i)     stores every x to global memory and loads one back
     x                    keeps it local
@@ -198,6 +198,38 @@ class At(Term):
     @cached_property
     def free(self) -> frozenset[str]:
         return self.items.free | self.address.index_names
+
+
+@_hashed
+@dataclass(frozen=True)
+class Stored(Term):
+    """A block stored in global memory by itself: the list of rank 0 that a definition without indices is."""
+
+    value: Term
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return (self.value,)
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        (value,) = children
+        return Stored(value)
+
+
+@_hashed
+@dataclass(frozen=True)
+class Loaded(Term):
+    """The block of a `Stored`, loaded into local memory; with it, the buffered edge of a scalar definition."""
+
+    stored: Term
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        return (self.stored,)
+
+    def with_children(self, children: tuple[Term, ...]) -> Term:
+        (stored,) = children
+        return Loaded(stored)
 
 
 @_hashed

@@ -20,6 +20,7 @@ from bbrewrite.core.terms import (
     Cast,
     Component,
     IndexValue,
+    Loaded,
     Local,
     Map,
     Number,
@@ -27,6 +28,7 @@ from bbrewrite.core.terms import (
     Read,
     Reduce,
     Size,
+    Stored,
     Term,
 )
 
@@ -66,6 +68,16 @@ class ListType:
 
 
 @dataclass(frozen=True)
+class StoredType:
+    """A block by itself in global memory."""
+
+    item: Type
+
+    def __str__(self) -> str:
+        return f"stored {self.item}"
+
+
+@dataclass(frozen=True)
 class PairType:
     """Two values made together."""
 
@@ -73,7 +85,7 @@ class PairType:
     second: Type
 
 
-type Type = BlockType | ListType | PairType
+type Type = BlockType | ListType | StoredType | PairType
 
 
 class Typing:
@@ -87,7 +99,7 @@ class Typing:
         table: OperatorTable,
         indices: IndexTable,
         tensors: Mapping[str, Tensor],
-        locals: Mapping[str, BlockType] | None = None,
+        locals: Mapping[str, Type] | None = None,
     ) -> None:
         self._table = table
         self._indices = indices
@@ -125,6 +137,10 @@ class Typing:
                 return ListType(index, self.of(body))
             case At():
                 return self._at(term)
+            case Stored(value):
+                return StoredType(self.of(value))
+            case Loaded(stored):
+                return self._loaded(term, self.of(stored))
             case Reduce():
                 return self._reduce(term)
             case Pair(first, second):
@@ -158,6 +174,11 @@ class Typing:
             raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
         blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
         return _readdressed(items.item, items.index, blocked)
+
+    def _loaded(self, term: Term, stored: Type) -> Type:
+        if not isinstance(stored, StoredType):
+            raise BlockTypeError(f"only a stored block can be loaded, this is a {stored}", term)
+        return stored.item
 
     def _reduce(self, term: Reduce) -> BlockType:
         monoid = self._table.monoids[term.monoid]
@@ -218,7 +239,10 @@ def result_element(function: ScalarFunction | None, elements: tuple[Element | No
     found: Element | None = None
     for element in elements[1:] if rule == "select" else elements:
         found = wider(found, element)
-    return as_float(found) if rule == "float" else found
+    if rule == "float":
+        return as_float(found)
+    # Arithmetic on bools counts: true + true is 2.
+    return Element.I32 if function and rule == "wider" and found is Element.BOOL else found
 
 
 def _unify(pattern: str, axes: tuple[str, ...], letters: dict[str, str]) -> bool:
@@ -233,6 +257,8 @@ def _with_element(found: Type, element: Element) -> Type:
             return BlockType(axes, element)
         case ListType(index, item):
             return ListType(index, _with_element(item, element))
+        case StoredType(item):
+            return StoredType(_with_element(item, element))
         case PairType():
             raise AssertionError("a pair is never cast")
 
@@ -244,5 +270,7 @@ def _readdressed(found: Type, index: str, axes: tuple[str, ...]) -> Type:
             return BlockType(tuple(new for axis in old for new in (axes if axis == index else (axis,))), element)
         case ListType(inner, item):
             return ListType(inner, _readdressed(item, index, axes))
+        case StoredType():
+            return found
         case PairType(first, second):
             return PairType(_readdressed(first, index, axes), _readdressed(second, index, axes))

@@ -1,0 +1,211 @@
+"""Lowers one array definition (without library calls) to the term of one list of blocks.
+
+Loops over blocks first; where a value would need more than two blocked axes, an index that the expression reduces
+becomes a point loop under a fresh name and it is tried again, which is right for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+
+from bbrewrite.core.arrays import (
+    ArrayDefinition,
+    ArrayExpression,
+    Call,
+    Element,
+    Fold,
+    Literal,
+    Position,
+    SizeOf,
+)
+from bbrewrite.core.elements import Element as ElementType
+from bbrewrite.core.elements import stored_element
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Definition, Tensor
+from bbrewrite.core.terms import IndexValue, Map, Read, Reduce, Size
+from bbrewrite.lower.array_expressions import free_indices, renamed, walk
+from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value, number
+from bbrewrite.lower.fresh_indices import FreshIndices
+from bbrewrite.lower.products import Factor, MissingAxis, reduce_axis, sum_of_products
+
+
+def lower_definition(
+    definition: ArrayDefinition, tensors: Mapping[str, Tensor], fresh: FreshIndices, table: OperatorTable
+) -> Definition:
+    """The block definition; its tensor's indices may be fresh point indices of the same extents."""
+    tensor = definition.tensor
+    indices, expression = tensor.indices, definition.expression
+    while True:
+        lowering = _Lowering(tensors, fresh, table, indices, tensor.element)
+        try:
+            value = lowering.expression(expression)
+            break
+        except TooManyAxes as problem:
+            chosen = _index_to_unblock(problem.axes, indices, fresh)
+            point = fresh.point(chosen, {*indices, *free_indices(expression)})
+            indices = tuple(point if name == chosen else name for name in indices)
+            expression = renamed(expression, {chosen: point})
+    term = lowering.stored(value).term
+    for name in reversed(indices):
+        term = Map(name, term)
+    return Definition(Tensor(tensor.name, indices, tensor.element, tensor.role), term)
+
+
+def _index_to_unblock(axes: tuple[str, ...], candidates: Sequence[str], fresh: FreshIndices) -> str:
+    """The candidate axis to loop over by positions: one that stands twice, else the shortest known, else the first."""
+    usable = [name for name in candidates if name in axes and fresh.indices.is_blocked(name)]
+    if not usable:
+        raise TooManyAxes(axes)
+    twice = [name for name in usable if axes.count(name) > 1]
+    extents = {name: fresh.indices.extent(name) for name in usable}
+    return min(twice or usable, key=lambda name: (extents[name] is None, extents[name] or 0))
+
+
+class _Lowering:
+    """Lowers the expressions of one definition; `scope` are the indices bound around the current expression."""
+
+    def __init__(
+        self,
+        tensors: Mapping[str, Tensor],
+        fresh: FreshIndices,
+        table: OperatorTable,
+        indices: tuple[str, ...],
+        element: ElementType,
+    ) -> None:
+        self._tensors = tensors
+        self._fresh = fresh
+        self._indices = indices
+        self._element = element
+        self._scope = list(indices)
+        self._builder = BlockBuilder(table, indices)
+
+    def stored(self, value: Value) -> Value:
+        """The value in the layout and the element type in which the definition is stored."""
+        axes = tuple(name for name in self._indices if self._fresh.indices.is_blocked(name))
+        value = self._builder.spread_to(value, axes)
+        as_is = stored_element(value.element) is self._element
+        return value if as_is else self._builder.cast(value, self._element)
+
+    def expression(self, expression: ArrayExpression) -> Value:
+        """The block of an expression. Raises TooManyAxes."""
+        match expression:
+            case Literal(value):
+                return number(value)
+            case SizeOf(index):
+                return Value(Size(index), (), ElementType.INDEX)
+            case Position(index):
+                axes = (index,) if self._fresh.indices.is_blocked(index) else ()
+                return Value(IndexValue(index), axes, ElementType.INDEX)
+            case Element():
+                return self._read(expression)
+            case Call():
+                return self._call(expression)
+            case Fold():
+                return self._fold(expression)
+            case _:
+                raise AssertionError(expression)
+
+    def _read(self, element: Element) -> Value:
+        names = [name for address in element.addresses for name, _ in address.indices]
+        axes = tuple(name for name in names if self._fresh.indices.is_blocked(name))
+        if len(axes) > 2 or len(set(axes)) < len(axes):
+            raise TooManyAxes(axes)
+        return Value(Read(element.tensor, element.addresses), axes, self._tensors[element.tensor].element)
+
+    def _call(self, call: Call) -> Value:
+        operands = [self.expression(operand) for operand in call.operands]
+        if call.operator == "power" and call.operands[1] == Literal(2.0):
+            base = operands[0]
+            if base.element is not None and base.element.is_float:
+                return self._builder.apply("multiply", base, base)
+        return self._builder.elementwise(call.operator, *operands)
+
+    def _fold(self, fold: Fold) -> Value:
+        if fold.reduction == "mean":
+            return self._mean(fold)
+        fold = self._without_shadowing(fold)
+        while True:
+            try:
+                with self._inside(fold.indices):
+                    return self._blocked_fold(fold)
+            except MissingAxis as problem:
+                chosen = problem.index
+            except TooManyAxes as problem:
+                chosen = _index_to_unblock(problem.axes, fold.indices, self._fresh)
+            fold = self._rebound(fold, {chosen: self._fresh.point(chosen, self._names_around(fold))})
+
+    def _mean(self, fold: Fold) -> Value:
+        sizes: ArrayExpression = SizeOf(fold.indices[0], fold.span)
+        for name in fold.indices[1:]:
+            sizes = Call("multiply", (sizes, SizeOf(name, fold.span)), fold.span)
+        total = Fold("sum", fold.indices, fold.body, fold.span)
+        return self.expression(Call("divide", (total, sizes), fold.span))
+
+    def _without_shadowing(self, fold: Fold) -> Fold:
+        """The reduction under names that nothing around it binds."""
+        names: dict[str, str] = {}
+        for name in fold.indices:
+            if name in self._scope:
+                names[name] = self._fresh.blocked(name, {*self._names_around(fold), *names.values()})
+        return self._rebound(fold, names)
+
+    def _names_around(self, fold: Fold) -> set[str]:
+        return {*self._scope, *fold.indices, *free_indices(fold.body), *_bound_within(fold.body)}
+
+    @staticmethod
+    def _rebound(fold: Fold, names: Mapping[str, str]) -> Fold:
+        indices = tuple(names.get(name, name) for name in fold.indices)
+        return Fold(fold.reduction, indices, renamed(fold.body, names), fold.span)
+
+    @contextmanager
+    def _inside(self, indices: tuple[str, ...]) -> Generator[None]:
+        self._scope.extend(indices)
+        for name in indices:
+            self._builder.add_axis(name)
+        try:
+            yield
+        finally:
+            del self._scope[len(self._scope) - len(indices) :]
+
+    def _blocked_fold(self, fold: Fold) -> Value:
+        blocked = [name for name in fold.indices if self._fresh.indices.is_blocked(name)]
+        points = [name for name in fold.indices if name not in blocked]
+        factors = self._factors(fold.body) if fold.reduction == "sum" else []
+        if len(factors) > 1:
+            value = sum_of_products(
+                self._builder, [Factor(self._counted(f.value), f.divides) for f in factors], blocked
+            )
+        else:
+            value = self.expression(fold.body)
+            if fold.reduction in ("sum", "prod"):
+                value = self._counted(value)
+            for name in reversed(blocked):
+                value = reduce_axis(self._builder, value, fold.reduction, name)
+                value = Value(Reduce(fold.reduction, name, (value.term,)), value.axes, value.element)
+        for name in reversed(points):
+            value = Value(Reduce(fold.reduction, name, (value.term,)), value.axes, value.element)
+        return value
+
+    def _counted(self, value: Value) -> Value:
+        """Bools as numbers, so that their sum counts."""
+        return self._builder.cast(value, ElementType.I32) if value.element is ElementType.BOOL else value
+
+    def _factors(self, expression: ArrayExpression) -> list[Factor]:
+        """The factors and divisors whose product an expression is, in order."""
+        match expression:
+            case Call("multiply", (a, b)):
+                return [*self._factors(a), *self._factors(b)]
+            case Call("divide", (a, b)):
+                return [*self._factors(a), Factor(self.expression(b), divides=True)]
+            case Call("negate", (a,)):
+                first, *rest = self._factors(a)
+                if first.divides:
+                    return [Factor(self._builder.apply("negate", number(1.0))), first, *rest]
+                return [Factor(self._builder.apply("negate", first.value)), *rest]
+            case _:
+                return [Factor(self.expression(expression))]
+
+
+def _bound_within(expression: ArrayExpression) -> set[str]:
+    return {name for inner in walk(expression) if isinstance(inner, Fold) for name in inner.indices}
