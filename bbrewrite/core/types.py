@@ -84,6 +84,9 @@ class PairType:
     first: Type
     second: Type
 
+    def __str__(self) -> str:
+        return f"pair of {self.first} and {self.second}"
+
 
 type Type = BlockType | ListType | StoredType | PairType
 
@@ -104,7 +107,7 @@ class Typing:
         self._table = table
         self._indices = indices
         self._tensors = tensors
-        self._locals = locals or {}
+        self._locals = {} if locals is None else locals  # looked up late: a caller may add to it
         self._known: dict[Term, Type] = {}
 
     def block(self, term: Term) -> BlockType:
