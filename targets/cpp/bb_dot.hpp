@@ -150,6 +150,14 @@ template <class T, int H> BB_INLINE void transpose(typename Vector<T>::type* row
   }
 }
 
+// Blocks of a large matrix are short pieces of rows, which the processor does not foresee. Asking for them some rows
+// ahead also fetches the first rows of the block below, which is usually packed next. Addresses past the matrix are
+// harmless, but must not be formed as pointers.
+constexpr long rows_ahead = 8;
+template <class S> BB_INLINE void prefetch(const S* from, long offset) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + uintptr_t(offset) * sizeof(S)));
+}
+
 // `count` elements of any storage type as one vector of T, the rest zero.
 template <class T, class S> BB_INLINE typename Vector<T>::type load_vector(const S* src, long count) {
   constexpr int W = Vector<T>::width;
@@ -193,6 +201,7 @@ template <class T, class S> void pack_kn(T* dst, const S* src, long ld, long k, 
     const S* from = src + p * ld;
     for (long j = 0; j < whole; j += N) {
       T* to = dst + j * k + p * N;
+      for (long l = 0; l < N; l += 64 / long(sizeof(S))) detail::prefetch(from + j + l, detail::rows_ahead * ld);
 #pragma omp simd
       for (long l = 0; l < N; ++l) to[l] = T(load(from[j + l]));
     }
@@ -225,6 +234,65 @@ template <class T, class S> void pack_nk(T* dst, const S* src, long ld, long k, 
     }
     dst += k * width;
   }
+}
+
+namespace detail {
+
+// One row of C, by whole rows of B: memory is then read in long runs, which is all that this product depends on.
+template <class T>
+void row_kn(T* __restrict c, const T* a, const T* b, long ldb, long n, long k, bool add) {
+  for (long j = 0; j < n && !add; ++j) c[j] = T(0);
+  long p = 0;
+  for (; p + 8 <= k; p += 8, a += 8, b += 8 * ldb) {
+#pragma omp simd
+    for (long j = 0; j < n; ++j) {
+      const T low = (a[0] * b[j] + a[1] * b[j + ldb]) + (a[2] * b[j + 2 * ldb] + a[3] * b[j + 3 * ldb]);
+      const T high = (a[4] * b[j + 4 * ldb] + a[5] * b[j + 5 * ldb]) + (a[6] * b[j + 6 * ldb] + a[7] * b[j + 7 * ldb]);
+      c[j] += low + high;
+    }
+  }
+  for (; p < k; ++p, ++a, b += ldb) {
+#pragma omp simd
+    for (long j = 0; j < n; ++j) c[j] += a[0] * b[j];
+  }
+}
+
+// B as it lies in memory. Its last columns, where they do not fill a vector, are packed aside, a stretch of rows at a
+// time, since reading whole vectors there would leave the matrix.
+template <class T>
+void dot_kn(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long n, long k, bool add) {
+  if (m == 1) return row_kn<T>(c, a, b, ldb, n, k, add);
+  constexpr long W = Vector<T>::width, N = panel_width<T>, stretch = 128;
+  const long whole = n / W * W;
+  for (long j = 0; j < whole; j += N) {
+    const long columns = whole - j < N ? whole - j : N;
+    switch (columns / W) {
+      case 1: panel<T, 1>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
+      case 2: panel<T, 2>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
+      case 3: if constexpr (panel_vectors > 2) panel<T, 3>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
+      case 4: if constexpr (panel_vectors > 2) panel<T, 4>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
+    }
+  }
+  if (whole == n) return;
+  alignas(BB_VECTOR_BYTES) T aside[stretch * W];
+  for (long p = 0; p == 0 || p < k; p += stretch) {
+    const long rows = k - p < stretch ? k - p : stretch;
+    pack_kn(aside, b + p * ldb + whole, ldb, rows, n - whole);
+    panel<T, 1>(c + whole, ldc, a + p, lda, aside, W, m, n - whole, rows, add || p > 0);
+  }
+}
+
+}  // namespace detail
+
+// The products for a row-major k x n matrix b that is not packed: for products of few rows, which do not repay packing.
+// A single row is summed eight terms at a time; blocks as wide as b serve it best.
+template <class T>
+BB_INLINE void dot_kn_set(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long n, long k) {
+  detail::dot_kn<T>(c, ldc, a, lda, b, ldb, m, n, k, false);
+}
+template <class T>
+BB_INLINE void dot_kn_add(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long n, long k) {
+  detail::dot_kn<T>(c, ldc, a, lda, b, ldb, m, n, k, true);
 }
 
 }  // namespace bb

@@ -84,10 +84,13 @@ template <class T> static void product(long m, long n, long k, long gap) {
   fill(a, a_size);
   fill(b, b_size);
   bb::pack_kn(packed, b, ldb, k, n);
-  for (int add = 0; add < 2; ++add) {
+  for (int way = 0; way < 4; ++way) {
+    const int add = way & 1, unpacked = way & 2;
     for (size_t i = 0; i < c_size; ++i) c[i] = long(i % ldc) < n ? T(add ? 0.5 : NAN) : mark;
     c[-1] = mark;
-    if (add) bb::dot_add(c, ldc, a, lda, packed, m, n, k);
+    if (unpacked && add) bb::dot_kn_add(c, ldc, a, lda, b, ldb, m, n, k);
+    else if (unpacked) bb::dot_kn_set(c, ldc, a, lda, b, ldb, m, n, k);
+    else if (add) bb::dot_add(c, ldc, a, lda, packed, m, n, k);
     else bb::dot_set(c, ldc, a, lda, packed, m, n, k);
     bool right = true, kept = c[-1] == mark;
     for (size_t i = 0; i < c_size; ++i) {
@@ -100,8 +103,8 @@ template <class T> static void product(long m, long n, long k, long gap) {
       for (long p = 0; p < k; ++p) want += double(a[r * lda + p]) * double(b[p * ldb + j]);
       right &= double(c[i]) == want;  // exact: the operands are small multiples of 1/8
     }
-    CHECK(right, "product m=%ld n=%ld k=%ld gap=%ld add=%d element size %zu", m, n, k, gap, add, sizeof(T));
-    CHECK(kept, "memory outside C, m=%ld n=%ld k=%ld gap=%ld add=%d", m, n, k, gap, add);
+    CHECK(right, "product m=%ld n=%ld k=%ld gap=%ld way=%d element size %zu", m, n, k, gap, way, sizeof(T));
+    CHECK(kept, "memory outside C, m=%ld n=%ld k=%ld gap=%ld way=%d", m, n, k, gap, way);
   }
 }
 
@@ -112,7 +115,7 @@ template <class T> static void products() {
   const long w = bb::panel_width<T>, sizes[] = {1, 3, 15, 16, 17, 31, 33, 47, 48, 49, 63, 64, 65, 2 * w - 1, 2 * w + 1, 3 * w};
   for (long n : sizes)
     for (long m : {1, 2, 5, 6, 7, 8, 9, 11, 12, 13, 17, 25})
-      for (long k : {1, 5, 37}) product<T>(m, n, k, (m + n) % 2 * 5);
+      for (long k : {1, 5, 37, 150}) product<T>(m, n, k, (m + n) % 2 * 5);
 }
 
 template <class T, class S> static void packings() {

@@ -1,4 +1,4 @@
-// Checks bb_math.hpp and bb_types.hpp: float functions against the C library in double, double functions against long
+// Checks bb_math.hpp, bb_reduce.hpp and bb_types.hpp: float functions against the C library in double, double functions against long
 // double, over dense samples; special values; and every 16-bit pattern of the two half types.
 #include "bb.hpp"
 
@@ -219,7 +219,52 @@ template <class S> static void half_type_in_a_loop() {
   CHECK(bad == 0);
 }
 
+// All lengths around the vector widths: the value, each term asked for once, and NaN and infinities at every place.
+template <class T> static void reductions() {
+  T x[150];
+  for (long n = 0; n <= 150; ++n) {
+    int asked[150] = {};
+    for (long i = 0; i < n; ++i) x[i] = T((i * 37) % 41 - 20);
+    T sum = 0, top = T(-kInf), least = T(kInf);
+    for (long i = 0; i < n; ++i) {
+      sum += x[i];
+      top = x[i] > top ? x[i] : top;
+      least = x[i] < least ? x[i] : least;
+    }
+    CHECK(bb::sum_over<T>(n, [&](long c) { return ++asked[c], x[c]; }) == sum);
+    for (long i = 0; i < n; ++i) CHECK(asked[i] == 1);
+    CHECK(bb::max_over<T>(n, [&](long c) { return x[c]; }) == top);
+    CHECK(bb::min_over<T>(n, [&](long c) { return x[c]; }) == least);
+    CHECK(bb::prod_over<T>(n, [&](long c) { return c % 2 ? T(2) : T(0.5); }) == (n % 2 ? T(0.5) : T(1)));
+    for (long i = 0; i < n; ++i) {
+      const T kept = x[i];
+      x[i] = T(kNan);
+      CHECK(isnan(bb::max_over<T>(n, [&](long c) { return x[c]; })) && isnan(bb::min_over<T>(n, [&](long c) { return x[c]; })));
+      x[i] = T(-kNan);
+      CHECK(isnan(bb::max_over<T>(n, [&](long c) { return x[c]; })) && isnan(bb::sum_over<T>(n, [&](long c) { return x[c]; })));
+      x[i] = T(kInf);
+      CHECK(bb::max_over<T>(n, [&](long c) { return x[c]; }) == T(kInf));
+      x[i] = T(-kInf);
+      CHECK(bb::min_over<T>(n, [&](long c) { return x[c]; }) == T(-kInf));
+      x[i] = kept;
+    }
+  }
+  for (T& v : x) v = T(-kInf);
+  CHECK(bb::max_over<T>(150, [&](long c) { return x[c]; }) == T(-kInf));
+}
+
+static void integer_reductions() {
+  for (long n = 0; n < 70; ++n) {
+    CHECK(bb::sum_over<int64_t>(n, [](long c) { return int64_t(c); }) == n * (n - 1) / 2);
+    CHECK(bb::max_over<int64_t>(n, [](long c) { return int64_t(c - 100); }) == (n ? n - 101 : INT64_MIN));
+    CHECK(bb::min_over<int64_t>(n, [](long c) { return int64_t(100 - c); }) == (n ? 101 - n : INT64_MAX));
+  }
+}
+
 int main() {
+  reductions<float>();
+  reductions<double>();
+  integer_reductions();
   float_accuracy();
   double_accuracy();
   special_values<float>();
