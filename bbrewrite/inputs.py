@@ -79,7 +79,7 @@ def resolve_extents(program: Program, sizes: Mapping[str, int], given: Mapping[s
         if index.same_as is None and index.extent is not None:
             found[index.name] = (index.extent, f"the program declares {index.name} = {index.extent}")
     for name, extent in sizes.items():
-        _check_size_option(indices, name)
+        check_size_option(indices, name)
         found[name] = (extent, f"--size {name}={extent}")
     tensors = {tensor.name: tensor for tensor in program.inputs}
     for name, array in given.items():
@@ -100,7 +100,8 @@ def resolve_extents(program: Program, sizes: Mapping[str, int], given: Mapping[s
     return {name: extent for name, (extent, _) in found.items()}
 
 
-def _check_size_option(indices: IndexTable, name: str) -> None:
+def check_size_option(indices: IndexTable, name: str) -> None:
+    """Raises InputError where `--size` names no index, or one that has another's extent."""
     if name not in indices:
         names = [index.name for index in indices]
         hint = did_you_mean(name, names) or f"its indices are {', '.join(names)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
 from time import perf_counter
 
 # Enough for a steady median of fast programs, few enough that slow ones do not keep anyone waiting.
@@ -18,12 +17,17 @@ def timed[T](work: Callable[[], T]) -> tuple[T, float]:
     return result, (perf_counter() - start) * 1000
 
 
-def median_time(work: Callable[[], object]) -> float:
-    """The median duration of `work`, which has already run once (so that caches and pages are warm).
+def run_and_time[T](work: Callable[[], T], most_runs: int = _MOST_RUNS, budget_ms: float = _BUDGET_MS) -> tuple[T, list[float]]:
+    """The result of a first, warming run and the durations of those after it.
 
-    Runs at least once more, and up to 25 times while 0.4 seconds last.
+    There are at most `most_runs` and none once the budget is spent; where the first run alone spends it, its own
+    duration is the only one.
     """
+    result, first = timed(work)
+    if first > budget_ms:
+        return result, [first]
     times: list[float] = []
-    while not times or (len(times) < _MOST_RUNS and sum(times) < _BUDGET_MS):
+    while not times or (len(times) < most_runs and sum(times) < budget_ms):
         times.append(timed(work)[1])
-    return median(times)
+    return result, times
+

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from statistics import median
 
 from bbrewrite.pipeline import RunResult
 
 
-def json_report(result: RunResult) -> str:
+def json_report(result: RunResult, import_ms: float, parse_ms: float) -> str:
     """The run as one line of JSON. An infinite error, which JSON cannot hold, is null."""
-    fusion, ms = result.fusion, result.ms
+    fusion = result.fusion
     before, after, saturation = fusion.before, fusion.after, fusion.saturation
     error = result.comparison.max_rel_err
     return json.dumps(
         {
-            "program": fusion.program,
+            "program": fusion.request.program.name,
             "target": result.target,
-            "sizes": dict(fusion.sizes),
+            "sizes": fusion.sizes,
             "ok": result.comparison.ok,
             "max_rel_err": error if math.isfinite(error) else None,
             "before": {
@@ -41,14 +42,14 @@ def json_report(result: RunResult) -> str:
                 "stopped_by": saturation.stopped_by,
             },
             "ms": {
-                "import": ms.imports,
-                "parse": ms.parse,
-                "saturate": ms.saturate,
-                "extract": ms.extract,
-                "codegen": ms.codegen,
-                "compile": ms.compile,
-                "run_unfused": ms.run_unfused,
-                "run_fused": ms.run_fused,
+                "import": import_ms,
+                "parse": parse_ms,
+                "saturate": fusion.saturate_ms,
+                "extract": fusion.extract_ms,
+                "codegen": result.prepared.codegen_ms,
+                "compile": result.prepared.compile_ms,
+                "run_unfused": median(result.unfused_ms),
+                "run_fused": median(result.fused_ms),
             },
         },
         allow_nan=False,

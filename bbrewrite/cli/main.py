@@ -1,23 +1,19 @@
 """The sub-commands and their options. Each body imports what it runs, so that `--help` starts at once.
-
-Exit codes: 0 done, 1 the result is wrong, 2 the user's input is at fault, 3 a tool is missing; 130 on Ctrl-C.
 """
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import click
 
 from bbrewrite import __version__
+from bbrewrite.cli.exit_codes import INPUT_AT_FAULT, INTERNAL_FAULT, INTERRUPTED, TOOL_MISSING
 from bbrewrite.cli.options import parse_blocks, parse_inputs, parse_sizes
-
-WRONG_RESULT = 1
-INPUT_AT_FAULT = 2
-TOOL_MISSING = 3
-INTERRUPTED = 130
 
 
 class _Group(click.Group):
@@ -35,18 +31,23 @@ class _Group(click.Group):
         except RecursionError:
             click.echo("error[nesting]: an expression is nested too deeply", err=True)
             ctx.exit(INPUT_AT_FAULT)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
         except Exception as error:
-            code = _exit_code(error)
-            if code is None:
-                raise
-            click.echo(str(error), err=True)
-            ctx.exit(code)
+            ctx.exit(_reported(error))
 
 
-def _exit_code(error: Exception) -> int | None:
+def _reported(error: Exception) -> int:
+    """Prints an exception's message, or its traceback where it is a fault of this program; returns the exit code."""
     from bbrewrite.lang.diagnostics import InputError
+    from bbrewrite.runtime.compiler import CompilerMissing
 
-    return INPUT_AT_FAULT if isinstance(error, InputError) else None
+    if isinstance(error, InputError | CompilerMissing):
+        click.echo(str(error), err=True)
+        return INPUT_AT_FAULT if isinstance(error, InputError) else TOOL_MISSING
+    traceback.print_exception(error)
+    click.echo("This is a fault of bbrewrite, not of your input. Please report it with the program and rules.", err=True)
+    return INTERNAL_FAULT
 
 
 type _Command = Callable[..., None]
@@ -98,9 +99,10 @@ def cli() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output instead of the report.")
 def run(**options: Any) -> None:
     """Fuse, generate, compile, run, compare with the reference, report."""
-    from bbrewrite.cli.commands import run_command
+    start = perf_counter()
+    from bbrewrite.cli.running import run_command
 
-    run_command(**options)
+    run_command((perf_counter() - start) * 1000, **options)
 
 
 @cli.command()
@@ -109,7 +111,7 @@ def run(**options: Any) -> None:
 @_FUSION
 def fuse(**options: Any) -> None:
     """Print the fused block program and its data movement."""
-    from bbrewrite.cli.commands import fuse_command
+    from bbrewrite.cli.fusing import fuse_command
 
     fuse_command(**options)
 
@@ -119,7 +121,7 @@ def fuse(**options: Any) -> None:
 @_SIZES
 def lower(**options: Any) -> None:
     """Print the unfused block program."""
-    from bbrewrite.cli.commands import lower_command
+    from bbrewrite.cli.checking import lower_command
 
     lower_command(**options)
 
@@ -131,7 +133,7 @@ def lower(**options: Any) -> None:
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory to write to.")
 def codegen(**options: Any) -> None:
     """Write the fused program as C++ source to take away, with a C header and a build file."""
-    from bbrewrite.cli.commands import codegen_command
+    from bbrewrite.cli.fusing import codegen_command
 
     codegen_command(**options)
 
@@ -142,7 +144,7 @@ def codegen(**options: Any) -> None:
 @click.option("--emit", type=click.Choice(["egglog"]), help="Print the rules as an egglog program.")
 def check(**options: Any) -> None:
     """Parse and type-check rules and, if given, a program."""
-    from bbrewrite.cli.commands import check_command
+    from bbrewrite.cli.checking import check_command
 
     check_command(**options)
 
@@ -153,7 +155,7 @@ def check(**options: Any) -> None:
 @_EXECUTION
 def bench(**options: Any) -> None:
     """Time the unfused and the fused program."""
-    from bbrewrite.cli.commands import bench_command
+    from bbrewrite.cli.running import bench_command
 
     bench_command(**options)
 

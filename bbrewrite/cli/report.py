@@ -5,38 +5,64 @@ It is printed from a `RunResult` alone. The JSON object is in `json_report.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
 
-from bbrewrite.pipeline import FusionResult, Movement, RunResult
+from bbrewrite.pipeline import Fusion, Movement, RunResult
 from bbrewrite.verify.compare import Comparison
 
 
 def print_run(console: Console, result: RunResult) -> None:
     """Everything about a run: the fused program, what it saves, how it was derived, and whether it is right."""
     fusion = result.fusion
-    sizes = "  ".join(f"{name} = {extent}" for name, extent in fusion.sizes.items())
-    threads = f"{result.threads} thread{'s' if result.threads != 1 else ''}"
-    console.print(f"[bold]{fusion.program}[/]  {sizes}\ntarget {result.target}, {threads}\n")
-    print_block_program(console, fusion.fused_text)
-    rows = _movement_rows(fusion.before, fusion.after)
-    rows.append(("time", _time(result.ms.run_unfused), _time(result.ms.run_fused), _speed(result)))
-    _print_table(console, rows)
+    _print_heading(console, result)
+    print_block_program(console, fusion.text)
+    times = (median(result.unfused_ms), median(result.fused_ms))
+    _print_table(console, [*_movement_rows(fusion.before, fusion.after), _time_row("time", *times)])
     print_derivation(console, fusion)
     _print_verdict(console, result.comparison)
-    print_notes(console, fusion.notes)
-    for source in result.sources:
+    _print_notes(console, fusion)
+    for source in result.prepared.sources[-1:]:
         console.print(f"source: {source}", soft_wrap=True, markup=False)
 
 
-def print_fusion(console: Console, fusion: FusionResult) -> None:
+def print_bench(console: Console, result: RunResult) -> None:
+    """The times of a run, and what they mean against the work and traffic of the plan."""
+    fusion = result.fusion
+    unfused, fused = result.unfused_ms, result.fused_ms
+    before, after = fusion.before, fusion.after
+    _print_heading(console, result)
+    _print_table(
+        console,
+        [
+            _time_row("median", median(unfused), median(fused)),
+            _time_row("fastest", min(unfused), min(fused)),
+            _time_row("slowest", max(unfused), max(fused)),
+            ("runs", str(len(unfused)), str(len(fused)), ""),
+            ("arithmetic rate", _rate(before.flops, unfused), _rate(after.flops, fused), ""),
+            ("compiled in", "", _time(result.prepared.compile_ms), ""),
+        ],
+    )
+    _print_verdict(console, result.comparison)
+
+
+def print_fusion(console: Console, fusion: Fusion) -> None:
     """The fused block program, its data movement and derivation."""
-    print_block_program(console, fusion.fused_text)
+    print_block_program(console, fusion.text)
     _print_table(console, _movement_rows(fusion.before, fusion.after))
     print_derivation(console, fusion)
-    print_notes(console, fusion.notes)
+    _print_notes(console, fusion)
+
+
+def _print_heading(console: Console, result: RunResult) -> None:
+    fusion = result.fusion
+    sizes = "  ".join(f"{name} = {extent}" for name, extent in fusion.sizes.items())
+    threads = fusion.request.threads
+    console.print(f"[bold]{fusion.request.program.name}[/]  {sizes}")
+    console.print(f"target {result.target}, {threads} thread{'s' if threads != 1 else ''}\n")
 
 
 def print_block_program(console: Console, text: str) -> None:
@@ -44,7 +70,7 @@ def print_block_program(console: Console, text: str) -> None:
     console.print(text.rstrip("\n") + "\n", soft_wrap=True, markup=False)
 
 
-def print_derivation(console: Console, fusion: FusionResult) -> None:
+def print_derivation(console: Console, fusion: Fusion) -> None:
     """Which rules took part, how often, and what each means."""
     saturation = fusion.saturation
     console.print(
@@ -55,16 +81,16 @@ def print_derivation(console: Console, fusion: FusionResult) -> None:
     applied = {name: count for name, count in saturation.rules_applied.items() if count}
     if not applied:
         console.print("  none")
+    meanings = {rule.name: rule.meaning for rule in fusion.request.rules.rules}
     width = max((len(name) for name in applied), default=0)
     for name, count in sorted(applied.items(), key=lambda item: (-item[1], item[0])):
-        line = f"{count:5}  {name:{width}}  {fusion.meanings.get(name, '')}".rstrip()
+        line = f"{count:5}  {name:{width}}  {meanings[name]}".rstrip()
         console.print(line, markup=False, overflow="ellipsis", no_wrap=True)
     console.print()
 
 
-def print_notes(console: Console, notes: Iterable[str]) -> None:
-    """Sentences that a reader should know of."""
-    for note in notes:
+def _print_notes(console: Console, fusion: Fusion) -> None:
+    for note in fusion.fused.notes:
         console.print(f"note: {note}", markup=False)
 
 
@@ -133,11 +159,14 @@ def _less(before: Movement, after: Movement) -> str:
     return f"{before.global_bytes / after.global_bytes:.1f}x less"
 
 
-def _speed(result: RunResult) -> str:
-    if not result.ms.run_fused or not result.ms.run_unfused:
-        return ""
-    ratio = result.ms.run_unfused / result.ms.run_fused
-    return f"{ratio:.2f}x faster" if ratio >= 1 else f"{1 / ratio:.2f}x slower"
+def _time_row(name: str, unfused: float, fused: float) -> tuple[str, str, str, str]:
+    ratio = unfused / fused if fused else 1.0
+    speed = f"{ratio:.2f}x faster" if ratio >= 1 else f"{1 / ratio:.2f}x slower"
+    return (name, _time(unfused), _time(fused), speed)
+
+
+def _rate(flops: int, times: Sequence[float]) -> str:
+    return f"{flops / median(times) / 1e6:.1f} Gflop/s"
 
 
 def _stop(stopped_by: str) -> str:

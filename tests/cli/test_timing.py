@@ -1,19 +1,25 @@
-"""Timing: medians, and an end to repetition."""
+"""Timing: repetition, and an end to it."""
 
 from __future__ import annotations
 
 from time import sleep
 
-from bbrewrite.timing import median_time, timed
+from bbrewrite.timing import run_and_time, timed
 
 
-def test_a_slow_call_runs_once_and_a_fast_one_often() -> None:
-    slow: list[int] = []
-    assert median_time(lambda: (slow.append(0), sleep(0.45))) >= 450
-    assert len(slow) == 1
-    fast: list[int] = []
-    median_time(lambda: fast.append(0))
-    assert len(fast) == 25
+def test_a_slow_call_runs_once() -> None:
+    runs: list[int] = []
+    result, times = run_and_time(lambda: (runs.append(0), sleep(0.05), 7)[2], budget_ms=30)
+    assert result == 7
+    assert len(runs) == len(times) == 1
+    assert times[0] >= 50
+
+
+def test_a_fast_call_runs_often_after_a_warming_run() -> None:
+    runs: list[int] = []
+    _, times = run_and_time(lambda: runs.append(0), most_runs=9)
+    assert len(times) == 9
+    assert len(runs) == 10
 
 
 def test_the_result_comes_with_its_duration() -> None:

@@ -1,0 +1,45 @@
+"""What the commands on fusion share: reading rules and a program, fixing extents, planning. And `fuse` itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+# Saturation imports its engine when first used; here it is imported at once, so that it counts as import time.
+import egglog.bindings  # noqa: F401  # isort: skip
+
+from bbrewrite.cli.report import print_fusion
+from bbrewrite.pipeline import Request, fuse, make_request, read_program
+from bbrewrite.rules.load import load_rules
+from bbrewrite.timing import timed
+
+
+def read_request(rules: Path, program: Path, **choices: Any) -> tuple[Request, float]:
+    """Reads and checks everything that the user gave; and how long parsing took. Raises InputError."""
+    ruleset, rules_ms = timed(lambda: load_rules(rules))
+    parsed, program_ms = timed(lambda: read_program(program, ruleset.table))
+    return make_request(parsed, ruleset, **choices), rules_ms + program_ms
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """A function that shows on a terminal's standard error what is being done; elsewhere it shows nothing."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("") as status:
+        yield status.update
+
+
+def fuse_command(**options: Any) -> None:
+    """Prints the fused block program, its movement and derivation."""
+    request, _ = read_request(**options)
+    with progress() as step:
+        step("saturating and planning")
+        fusion = fuse(request)
+    print_fusion(Console(highlight=False), fusion)
