@@ -55,7 +55,9 @@ def attention(guarded: bool = True, squared: bool = False) -> BlockProgram:
     s, m, e, c, p = read("S", "m", "n"), read("M", "m"), read("E", "m", "n"), read("c", "m"), read("P", "m", "n")
     shift = safe_shift(m) if guarded else apply("negate", m)
     divisor = apply("where", apply("equal", c, 0), 0, apply("recip", c)) if guarded else apply("recip", c)
-    scores = apply("divide", total("d", apply("dot", read("Q", "m", "d"), read("K", "n", "d"))), apply("sqrt", Size("d")))
+    scores = apply(
+        "divide", total("d", apply("dot", read("Q", "m", "d"), read("K", "n", "d"))), apply("sqrt", Size("d"))
+    )
     weights = apply("power", p, 2) if squared else p
     return program(
         "attention",

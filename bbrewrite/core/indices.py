@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 
@@ -13,14 +13,15 @@ class Index:
 
     `extent` is None while open. `same_as` names the index whose extent this one has (always a root: an
     index without `same_as`). `block` is the number of elements a block spans, None for a point loop.
-    `block_is_fixed` tells a user's choice, which planning keeps, from a starting value.
+    `block_is_fixed` tells a user's choice, which planning keeps, from a starting value; printed programs do not
+    show it, so it does not take part in comparison.
     """
 
     name: str
     extent: int | None = None
     same_as: str | None = None
     block: int | None = None
-    block_is_fixed: bool = False
+    block_is_fixed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class IndexTable:
 
     def extent(self, name: str) -> int | None:
         return self.entries[self.root(name)].extent
+
+    def same_extent(self, a: str, b: str) -> bool:
+        """Whether two indices have one extent: one root, or equal extents that are known."""
+        return self.root(a) == self.root(b) or (self.extent(a) is not None and self.extent(a) == self.extent(b))
 
     def is_blocked(self, name: str) -> bool:
         return self.entries[name].block is not None

@@ -110,6 +110,10 @@ class Typing:
         self._locals = {} if locals is None else locals  # looked up late: a caller may add to it
         self._known: dict[Term, Type] = {}
 
+    def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
+        """The same program's typing with other local blocks."""
+        return Typing(self._table, self._indices, self._tensors, locals)
+
     def block(self, term: Term) -> BlockType:
         """The type of a term that must be a block."""
         found = self.of(term)
@@ -173,7 +177,7 @@ class Typing:
         if not isinstance(items, ListType):
             raise BlockTypeError(f"only a list can be read at an index, this is a {items}", term)
         plain = term.address.plain_index
-        if plain is not None and self._indices.root(plain) != self._indices.root(items.index):
+        if plain is not None and not self._indices.same_extent(plain, items.index):
             raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
         blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
         return _readdressed(items.item, items.index, blocked)

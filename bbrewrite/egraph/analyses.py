@@ -67,5 +67,3 @@ def pattern(constructor: Constructor, operands: Iterable[str] | None = None) -> 
 def _rule(constructor: Constructor, premises: list[str], action: str) -> str:
     body = " ".join([f"(= e {pattern(constructor)})", *premises])
     return f"(rule ({body}) ({action}) :ruleset {RULESET})"
-
-

@@ -38,7 +38,9 @@ class CompiledRule:
     text: str
 
 
-def engine_text(ruleset: RuleSet, masks: Masks, constructors: Iterable[Constructor] = (), fast_math: bool = False) -> str:
+def engine_text(
+    ruleset: RuleSet, masks: Masks, constructors: Iterable[Constructor] = (), fast_math: bool = False
+) -> str:
     """The whole egglog program that rules need: declarations, analyses, rules. `constructors` adds a program's own."""
     rules = ruleset.enabled(fast_math)
     needed = sorted({*STRUCTURE, *constructors, *rule_constructors(rules)}, key=lambda c: c.name)
@@ -167,5 +169,3 @@ def _condition_terms(condition: Condition) -> tuple[Term, ...]:
             return ()
         case _:
             return (condition.term,)
-
-

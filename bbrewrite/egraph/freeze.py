@@ -7,7 +7,6 @@ to mend, before anything is planned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bbrewrite.core.indices import IndexTable
@@ -15,6 +14,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Term
 from bbrewrite.egraph.canary import check_classes
+from bbrewrite.egraph.engine import Engine
 from bbrewrite.egraph.program import SpelledProgram
 from bbrewrite.egraph.view import EClass, ENode, FrozenGraph, SaturationReport
 from bbrewrite.egraph.vocabulary import placeholder_head
@@ -24,16 +24,15 @@ if TYPE_CHECKING:
 
 
 def freeze(
-    engine: EGraph,
+    engine: Engine,
     spelled: SpelledProgram,
     roots: Mapping[str, Term],
-    report: SaturationReport,
     indices: IndexTable,
     tensors: Mapping[str, Tensor],
     table: OperatorTable,
 ) -> FrozenGraph:
     """The classes that the roots reach. Raises InputError (see `canary.py`)."""
-    tables = _Tables(engine, spelled)
+    tables = _Tables(engine.graph, spelled)
     found = {name: tables.globals[spelled.globals[term]] for name, term in roots.items()}
     reached = tables.reached(found.values())
     numbers = {value: number for number, value in enumerate(reached)}
@@ -44,9 +43,10 @@ def freeze(
         )
         for value in reached
     }
-    classes = check_classes(classes, indices, tensors, table, report.rules_applied)
-    sized = replace(report, nodes=sum(len(c.nodes) for c in classes.values()), classes=len(classes))
-    return FrozenGraph(classes, {name: numbers[value] for name, value in found.items()}, sized)
+    classes = check_classes(classes, indices, tensors, table, engine.counts)
+    nodes = sum(len(found.nodes) for found in classes.values())
+    report = SaturationReport(nodes, len(classes), engine.iterations, engine.stopped_by, engine.counts)
+    return FrozenGraph(classes, {name: numbers[value] for name, value in found.items()}, report)
 
 
 class _Tables:

@@ -28,10 +28,6 @@ class SpelledProgram:
     reads: dict[str, Read] = field(default_factory=dict[str, Read])
     addresses: dict[str, Address] = field(default_factory=dict[str, Address])
 
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines) + "\n"
-
 
 def spell_program(
     roots: Mapping[str, Term],

@@ -20,21 +20,12 @@ from bbrewrite.core.types import result_element
 from bbrewrite.lang import syntax
 from bbrewrite.lang.address_syntax import AddressError, parse_address
 from bbrewrite.lang.diagnostics import Related
+from bbrewrite.lang.functions import function_of
 from bbrewrite.lang.parser import GREATEST_DEPTH
 from bbrewrite.lang.scope import LIBRARY, REDUCTIONS, Scope, function_names, shown_symbols
 
 _DEFAULT_EPS = {"layer_norm": 1e-5, "rms_norm": 1e-5}
 _KEEPS_INDICES = ("softmax", "log_softmax", "layer_norm", "rms_norm", "l2_norm")
-_INFIX = {
-    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "^": "power", "and": "and", "or": "or",
-    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal",
-}  # fmt: skip
-_PREFIX = {"-": "negate", "not": "not"}
-
-
-def function_of(operation: syntax.Operation) -> str:
-    """The function that a symbol stands for."""
-    return (_PREFIX if len(operation.operands) == 1 else _INFIX)[operation.symbol]
 
 
 @dataclass(frozen=True)
@@ -122,8 +113,7 @@ class Expressions:
     def _find(self, node: syntax.Expression, inside: _Environment) -> Resolved | None:
         match node:
             case syntax.NumberSyntax(value, span):
-                if value in (float("inf"), float("-inf")) and "inf" not in _text(span):
-                    self._fault("number", "the number is too large", span, inside, "infinity is written `inf`")
+                self._scope.check_number(node)
                 return Resolved(Literal(value, span), None if value.is_integer() else ElementType.NUMBER)
             case syntax.NameSyntax(name, span):
                 return self._name(name, span, inside)
@@ -199,7 +189,8 @@ class Expressions:
         tensor = None if base.name in inside.parameters else self._scope.tensors.get(base.name)
         if tensor is None:
             if base.name in inside.parameters:
-                self._fault("wrong-kind", f"`{base.name}` is a parameter, a value; it has no indices", node.span, inside)
+                message = f"`{base.name}` is a parameter, a value; it has no indices"
+                self._fault("wrong-kind", message, node.span, inside)
             elif base.name in (*REDUCTIONS, *LIBRARY):
                 message = f"`{base.name}[...]` needs an argument in brackets"
                 self._fault("wrong-kind", message, node.span, inside, f"write `{base.name}[k](x)`")
@@ -235,21 +226,9 @@ class Expressions:
                 self._fault("address", error.message, error.span, inside, error.hint)
             return None
         plain = address.plain_index
-        if plain is not None and not self._same_extent(plain, axis):
-            message = f"`{plain}` and `{axis}`, the index of `{tensor}` here, may differ in extent"
-            known = self._scope.indices[self._scope.root(plain)].extent is not None
-            hint = "" if known else f"declare `index {plain} = {axis}`"
-            if known:
-                message = f"`{plain}` has another extent than `{axis}`, the index of `{tensor}` here"
-            related = tuple(
-                Related(self._scope.names[name].span, f"`{name}` is declared here") for name in (plain, axis)
-            )
-            self._fault("extent", message, node.span, inside, hint, *related)
-            return None
-        return address
-
-    def _same_extent(self, a: str, b: str) -> bool:
-        return a in self._stand_ins or b in self._stand_ins or self._scope.same_extent(a, b)
+        if plain is None or not self._stand_ins.isdisjoint((plain, axis)):
+            return address
+        return address if self._scope.check_extents(plain, axis, tensor, node.span, inside.calls) else None
 
     def _value_address(self, value: Resolved, span: Span, inside: _Environment) -> Address | None:
         match value.expression:
@@ -328,9 +307,7 @@ class Expressions:
             return None
         return self._apply(name, operands, node.span, inside)
 
-    def _apply(
-        self, name: str, operands: list[Resolved | None], span: Span, inside: _Environment
-    ) -> Resolved | None:
+    def _apply(self, name: str, operands: list[Resolved | None], span: Span, inside: _Environment) -> Resolved | None:
         good = [operand for operand in operands if operand is not None]
         if len(good) < len(operands):
             return None
@@ -343,10 +320,10 @@ class Expressions:
         function = self._scope.table.functions[name]
         elements = tuple(operand.element for operand in good)
         numbers = function.type_rule in ("wider", "float") and name not in ("maximum", "minimum")
-        if numbers and set(elements) <= {ElementType.BOOL, None} and ElementType.BOOL in elements:
-            if not self._is_general:
-                self._arithmetic_on_bool(name, span, inside)
-                return None
+        on_bool = ElementType.BOOL in elements and set(elements) <= {ElementType.BOOL, None}
+        if numbers and on_bool and not self._is_general:
+            self._arithmetic_on_bool(name, span, inside)
+            return None
         free = _merged(good)
         depth = 1 + max(operand.depth for operand in good)
         expression = Call(name, tuple(operand.expression for operand in good), span)
@@ -462,10 +439,6 @@ def _fold_element(name: str, element: ElementType | None) -> ElementType | None:
         return as_float(element)
     counts = element is ElementType.BOOL and name in ("sum", "prod")
     return ElementType.I32 if counts else element
-
-
-def _text(span: Span) -> str:
-    return span.source.line(span.line)[span.column - 1 : span.column - 1 + span.length]
 
 
 def _count(number: int) -> str:

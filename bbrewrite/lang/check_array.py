@@ -49,7 +49,7 @@ def check_array_program(parsed: Parsed, table: OperatorTable) -> ArrayProgram:
                     definitions.append(definition)
     if not parsed.faults:
         check_outputs(scope, statements)
-    faults = sorted((*parsed.faults, *scope.faults), key=lambda fault: (fault.span.line, fault.span.column) if fault.span else (0, 0))
+    faults = scope.sorted_faults(parsed.faults)
     if faults:
         raise InputError(faults)
     inputs = tuple(tensor for tensor in scope.tensors.values() if tensor.role in (Role.INPUT, Role.WEIGHT))

@@ -1,5 +1,103 @@
+"""Checks a block program: statements in order, every fault reported, types by `core.types`."""
+
+from __future__ import annotations
+
+from bbrewrite.core.elements import Element, stored_element
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import BlockProgram
+from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
+from bbrewrite.core.spans import Span
+from bbrewrite.core.spreads import with_spreads
+from bbrewrite.core.terms import Term
+from bbrewrite.core.types import BlockTypeError, ListType, PairType, Typing
+from bbrewrite.lang import syntax
+from bbrewrite.lang.block_terms import BlockTerms
+from bbrewrite.lang.declarations import check_assumptions, check_header, check_indices, check_inputs, check_outputs
+from bbrewrite.lang.diagnostics import InputError
 from bbrewrite.lang.parser import Parsed
+from bbrewrite.lang.scope import Scope
+
+
 def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
-    raise NotImplementedError
+    """The program that the statements make. Raises InputError with every fault, those of parsing included."""
+    statements = parsed.statements
+    scope = Scope(table, statements)
+    definitions: list[Definition] = []
+    name = check_header(scope, statements, is_block=True)
+    for statement in statements:
+        match statement:
+            case syntax.HeaderStatement():
+                pass
+            case syntax.IndexStatement():
+                check_indices(scope, statement, is_block=True)
+            case syntax.BlockStatement(span=span):
+                hint = "write `index m = 4096 by 64`"
+                scope.report("level", "block sizes of a block program stand with its indices", span, hint)
+            case syntax.InputStatement():
+                check_inputs(scope, statement)
+            case syntax.AssumeStatement():
+                check_assumptions(scope, statement)
+            case syntax.DefStatement(span=span):
+                scope.report("level", "`def` belongs to array programs", span, "write `op` in a rule file")
+            case syntax.DefinitionStatement():
+                definition = _definition(scope, statement)
+                if definition is not None:
+                    definitions.append(definition)
+    if not parsed.faults:
+        check_outputs(scope, statements)
+    faults = scope.sorted_faults(parsed.faults)
+    if faults:
+        raise InputError(faults)
+    inputs = tuple(tensor for tensor in scope.tensors.values() if tensor.role in (Role.INPUT, Role.WEIGHT))
+    return BlockProgram(name, scope.index_table, inputs, tuple(scope.assumptions), tuple(definitions))
+
+
+def _definition(scope: Scope, statement: syntax.DefinitionStatement) -> Definition | None:
+    """Checks a definition and enters its tensor."""
+    name = statement.name
+    if statement.indices:
+        hint = f"write `{name.text} = {' '.join(f'map {index.text}:' for index in statement.indices)} ...`"
+        scope.report("level", "the indices of a block program's list are those of its maps", name.span, hint)
+    declared = scope.element(statement.element) if statement.element else None
+    terms = BlockTerms(scope)
+    written = terms.build(statement.expression)
+    checked = None if written is None else _checked(scope, written, terms.spans, name.span)
+    if not scope.declare(name, "definition"):
+        return None
+    if checked is None or statement.indices or (statement.element and declared is None):
+        scope.broken.add(name.text)
+        return None
+    term, indices, element = checked
+    role = Role.OUTPUT if statement.is_output else Role.BUFFER
+    tensor = Tensor(name.text, indices, declared or element, role)
+    scope.tensors[name.text] = tensor
+    return Definition(tensor, term)
+
+
+def _checked(
+    scope: Scope, written: Term, spans: dict[Term, Span], name: Span
+) -> tuple[Term, tuple[str, ...], Element] | None:
+    """The term with its index values spread, the indices of its list, and its element type."""
+    typing = Typing(scope.table, scope.index_table, scope.tensors)
+    origins: dict[Term, Term] = {}
+    term = with_spreads(written, scope.table, typing, origins=origins)
+    try:
+        found = typing.of(term)
+    except BlockTypeError as error:
+        scope.report("type", str(error), spans.get(origins.get(error.term, error.term), name))
+        return None
+    indices: list[str] = []
+    while isinstance(found, ListType):
+        indices.append(found.index)
+        found = found.item
+    if isinstance(found, PairType):
+        scope.report("type", "a definition holds one list; this is a pair", name, "take its `first` or `second`")
+        return None
+    blocked = tuple(index for index in indices if scope.index_table.is_blocked(index))
+    if len(set(indices)) < len(indices):
+        scope.report("repeated-index", "two maps of a list run over one index", name)
+        return None
+    if found.axes and found.axes != blocked:
+        shown = f"[{', '.join(blocked)}]" if blocked else "no blocks"
+        scope.report("type", f"the maps make {shown}, the block inside is a {found}", name)
+        return None
+    return term, tuple(indices), stored_element(found.element)

@@ -39,8 +39,8 @@ def check_indices(scope: Scope, statement: syntax.IndexStatement, is_block: bool
         index = _with_extent(scope, item)
         if item.block is not None:
             if is_block:
-                # Sizes written in a block program are starting values; `--block` and tuning may change them.
-                index = replace(index, block=_whole(scope, item.block, "a block size", least=1))
+                size = _whole(scope, item.block, "a block size", least=1)
+                index = replace(index, block=size, block_is_fixed=True)
             else:
                 hint = f"write `block {item.name.text} = ...` on a line of its own"
                 scope.report("level", "`by` belongs to block programs", item.block.span, hint)
@@ -93,7 +93,8 @@ def check_assumptions(scope: Scope, statement: syntax.AssumeStatement) -> None:
             inputs = [name for name, entry in scope.names.items() if entry.kind in ("input", "weight")]
             scope.report_unknown(word.text, word.span, "an input or weight", inputs)
         elif tensor.role not in (Role.INPUT, Role.WEIGHT):
-            scope.report("wrong-kind", f"`{word.text}` is computed; only inputs and weights are assumed about", word.span)
+            message = f"`{word.text}` is computed; only inputs and weights are assumed about"
+            scope.report("wrong-kind", message, word.span)
         elif fact.text in FACTS:
             assumption = Assumption(fact.text, word.text)
             if assumption not in scope.assumptions:
@@ -122,7 +123,7 @@ def _with_extent(scope: Scope, item: syntax.IndexItem) -> Index:
         if word.text == name:
             scope.report("unknown-name", f"the extent of `{name}` cannot be its own", word.span)
             return Index(name)
-        return Index(name, same_as=scope.root(word.text)) if scope.index(word) else Index(name)
+        return Index(name, same_as=scope.index_table.root(word.text)) if scope.index(word) else Index(name)
     return Index(name, extent=_whole(scope, item.extent, "an extent", least=0))
 
 

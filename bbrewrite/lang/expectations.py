@@ -31,9 +31,7 @@ _SHOWN = {
 }
 
 
-def describe_unexpected(
-    source: Source, before: Sequence[Token], token: Token, accepted: frozenset[str]
-) -> Diagnostic:
+def describe_unexpected(source: Source, before: Sequence[Token], token: Token, accepted: frozenset[str]) -> Diagnostic:
     """A message for the first token that does not fit; `before` are the statement's tokens that did."""
     span = token_span(source, token)
     previous = before[-1] if before else None

@@ -16,16 +16,29 @@ from bbrewrite.core.spans import Source, Span
 from bbrewrite.lang.diagnostics import Diagnostic, Related
 
 _CLOSING = {"LEFT_BRACKET": ("RIGHT_BRACKET", ")"), "LEFT_SQUARE": ("RIGHT_SQUARE", "]")}
-_OPERATORS = frozenset(
-    "PLUS MINUS STAR SLASH CARET LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL AND OR NOT".split()
-)
+_COMPARISONS = frozenset({"LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"})
+_OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "CARET", "AND", "OR", "NOT"}) | _COMPARISONS
 _CONTINUES = _OPERATORS | {"COMMA", "EQUALS", "COLON"}
-_STATEMENT_WORDS = frozenset("PROGRAM INDEX BLOCK INPUT WEIGHT OUTPUT ASSUME DEF".split())
+_STATEMENT_WORDS = frozenset({"PROGRAM", "INDEX", "BLOCK", "INPUT", "WEIGHT", "OUTPUT", "ASSUME", "DEF"})
 _WORDS = _STATEMENT_WORDS | {"NAME", "BY", "MAP", "REDUCE"}
+# Characters that editors, papers and other languages use for what is written otherwise here.
 _SPELLINGS = {
-    "×": "*", "·": "*", "÷": "/", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "–": "-", "√": "sqrt", "∞": "inf",
-    "&": "and", "|": "or", "!": "not", "{": "(", "}": ")", "∧": "and", "∨": "or", "¬": "not",
-}  # fmt: skip
+    "\N{MULTIPLICATION SIGN}": "*",
+    "\N{MIDDLE DOT}": "*",
+    "\N{DIVISION SIGN}": "/",
+    "\N{LESS-THAN OR EQUAL TO}": "<=",
+    "\N{GREATER-THAN OR EQUAL TO}": ">=",
+    "\N{NOT EQUAL TO}": "!=",
+    "\N{MINUS SIGN}": "-",
+    "\N{EN DASH}": "-",
+    "\N{SQUARE ROOT}": "sqrt",
+    "\N{INFINITY}": "inf",
+    "&": "and",
+    "|": "or",
+    "!": "not",
+    "{": "(",
+    "}": ")",
+}
 _NO_STATEMENT = ";"
 
 

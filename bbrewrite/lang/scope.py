@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isinf
 
 from bbrewrite.core.elements import Element
-from bbrewrite.core.indices import Index
+from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption, Tensor
 from bbrewrite.core.spans import Span
@@ -59,9 +60,7 @@ class Scope:
                 self._later.setdefault(word.text, word.span)
         self._reserved = {*REDUCTIONS, *LIBRARY, *STORED_ELEMENTS, *_STRUCTURE, *_WORDS, *table.operators}
 
-    def report(
-        self, code: str, message: str, span: Span, hint: str = "", related: tuple[Related, ...] = ()
-    ) -> None:
+    def report(self, code: str, message: str, span: Span, hint: str = "", related: tuple[Related, ...] = ()) -> None:
         """Keeps a fault."""
         fault = Diagnostic(code, message, span, hint, related)
         if fault not in self.faults:
@@ -100,15 +99,30 @@ class Scope:
         else:
             self.report("unknown-name", f"there is no {_bare(wanted)} `{name}`", span, did_you_mean(name, candidates))
 
-    def root(self, index: str) -> str:
-        """The index whose extent this one has."""
-        return self.indices[index].same_as or index
+    @property
+    def index_table(self) -> IndexTable:
+        """The indices declared so far."""
+        return IndexTable(self.indices)
 
-    def same_extent(self, a: str, b: str) -> bool:
-        """Whether two indices have one extent: one root, or equal extents that are known."""
-        root_a, root_b = self.root(a), self.root(b)
-        known = self.indices[root_a].extent
-        return root_a == root_b or (known is not None and known == self.indices[root_b].extent)
+    def check_extents(self, plain: str, axis: str, tensor: str, span: Span, calls: tuple[Related, ...] = ()) -> bool:
+        """Whether `tensor` may be read at an index instead of its own `axis`; reports where not."""
+        if self.index_table.same_extent(plain, axis):
+            return True
+        both_known = None not in (self.index_table.extent(plain), self.index_table.extent(axis))
+        message = f"`{plain}` has another extent than `{axis}`, the index of `{tensor}` here"
+        hint = "" if both_known else f"if they are equal, declare `index {plain} = {axis}`"
+        places = tuple(Related(self.names[name].span, f"`{name}` is declared here") for name in (plain, axis))
+        self.report("extent", message, span, hint, (*places, *calls))
+        return False
+
+    def check_number(self, node: syntax.NumberSyntax) -> None:
+        """Reports a number that no float holds."""
+        if isinf(node.value) and not _text(node.span).endswith("inf"):
+            self.report("number", "the number is too large", node.span, "infinity is written `inf`")
+
+    def sorted_faults(self, others: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """All faults, with others, in order of position."""
+        return sorted((*others, *self.faults), key=_position)
 
     def index(self, word: syntax.Word) -> bool:
         """Whether a word names an index; reports where it does not."""
@@ -159,3 +173,11 @@ def _with_article(kind: str) -> str:
 
 def _bare(wanted: str) -> str:
     return wanted.split(" ", 1)[1]
+
+
+def _text(span: Span) -> str:
+    return span.source.line(span.line)[span.column - 1 : span.column - 1 + span.length]
+
+
+def _position(fault: Diagnostic) -> tuple[int, int]:
+    return (fault.span.line, fault.span.column) if fault.span else (0, 0)

@@ -61,9 +61,7 @@ class _Attributes:
 class _RuleReader:
     """Reads one rule."""
 
-    def __init__(
-        self, source: Source, tree: Tree[Token], vocabulary: Vocabulary, faults: list[Diagnostic]
-    ) -> None:
+    def __init__(self, source: Source, tree: Tree[Token], vocabulary: Vocabulary, faults: list[Diagnostic]) -> None:
         self._source = source
         self._tree = tree
         self._vocabulary = vocabulary
@@ -205,7 +203,11 @@ class _RuleReader:
         """An index stays an index, a value a value."""
         index, value = binders.names.indices.get(name), binders.names.variables.get(name)
         if name in users.names.variables and index is not None:
-            span, what, note = users.names.variables[name], "an index, a value belongs here", Related(index, "bound here")
+            span, what, note = (
+                users.names.variables[name],
+                "an index, a value belongs here",
+                Related(index, "bound here"),
+            )
         elif name in users.names.indices and value is not None:
             span, what, note = users.names.indices[name], "a value, an index belongs here", Related(value, "bound here")
         else:
@@ -271,5 +273,3 @@ class _RuleReader:
         last = node.children[1]
         right = None if isinstance(last, Token) else reader.term(last)
         return RuleTest(left, right, span_of(self._source, node))
-
-

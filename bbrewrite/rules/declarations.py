@@ -103,9 +103,7 @@ class Declarations:
             self.faults.append(Diagnostic("name-taken", message, span_of(source, parameter)))
         known.setdefault(str(parameter), parameter)
 
-    def _check_known(
-        self, reader: Expressions, names: tuple[str, ...], known: Mapping[str, object], what: str
-    ) -> None:
+    def _check_known(self, reader: Expressions, names: tuple[str, ...], known: Mapping[str, object], what: str) -> None:
         for name in names:
             if name not in known:
                 span = reader.names.variables.get(name) or reader.names.indices[name]

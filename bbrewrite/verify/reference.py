@@ -107,5 +107,6 @@ def _message(evaluation: Evaluation, read: Element, positions: Mapping[str, int]
         if not 0 <= at < extent:
             where = ", ".join(f"{name} = {positions[name]}" for name in sorted(address.index_names))
             place = f" at {where}" if where else ""
-            return f"{read.tensor} is read at {address} = {at}{place}, but its extent there is {extent}"
+            spot = f"{address} = {at}" if address.indices or address.sizes else f"{at}"
+            return f"{read.tensor} is read at {spot}{place}, but its extent there is {extent}"
     raise AssertionError("the read is inside its tensor")

@@ -1,0 +1,202 @@
+"""Prints block terms and block programs as the language writes them, with the fewest brackets.
+
+`parse(print(p)) == p` for every program whose types are right: index values beside a matrix are printed
+without the spreads that parsing puts back (see `spreads.py`), every other spread is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from bbrewrite.core.addresses import Address
+from bbrewrite.core.elements import Element, stored_element
+from bbrewrite.core.indices import Index, IndexTable
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Assumption, BlockProgram, Definition, Role, Tensor
+from bbrewrite.core.spreads import bare_index_values, without_spreads
+from bbrewrite.core.terms import (
+    Apply,
+    At,
+    Cast,
+    Component,
+    IndexValue,
+    Local,
+    Map,
+    Number,
+    Pair,
+    Read,
+    Reduce,
+    Size,
+    Term,
+)
+from bbrewrite.core.types import BlockType, BlockTypeError, ListType, Type, Typing
+
+# How tightly a form binds: a body after `:` loosest, then operators by their precedences (1 to 8), then calls.
+_BODY = 0
+_COMPARISON = 4
+_UNARY = 7
+_POWER = 8
+_ATOM = 9
+
+
+def print_block_program(program: BlockProgram, table: OperatorTable) -> str:
+    """The program as text that parses back to it."""
+    typing = Typing(table, program.indices, program.tensors)
+    lines = [f"block program {program.name}", *declaration_lines(program.indices, program.inputs, program.assumptions)]
+    lines += [_definition(definition, typing, table) for definition in program.definitions]
+    return "\n".join(lines) + "\n"
+
+
+def print_term(term: Term, table: OperatorTable, typing: Typing | None = None) -> str:
+    """A term on one line.
+
+    With the `typing` of its program the text parses back to the term; without, every spread of an index value
+    among elementwise operators is left out, for reading.
+    """
+    shown = bare_index_values(term, table) if typing is None else without_spreads(term, table, typing)
+    return _TermPrinter(table).text(shown)
+
+
+def declaration_lines(
+    indices: IndexTable, inputs: tuple[Tensor, ...], assumptions: tuple[Assumption, ...]
+) -> Iterator[str]:
+    """The statements before the definitions, as both levels write them; block sizes only at block level."""
+    if indices.entries:
+        yield f"index {', '.join(_index(index) for index in indices)}"
+    for (role, element), group in groupby(inputs, key=lambda tensor: (tensor.role, tensor.element)):
+        yield f"{role.value} {', '.join(print_tensor(tensor) for tensor in group)} : {element}"
+    if assumptions:
+        yield f"assume {', '.join(f'{assumption.fact}({assumption.tensor})' for assumption in assumptions)}"
+
+
+def print_tensor(tensor: Tensor) -> str:
+    """`Q[m, d]`, or the name of a scalar."""
+    return tensor.name + (f"[{', '.join(tensor.indices)}]" if tensor.indices else "")
+
+
+def print_number(value: float) -> str:
+    """The shortest text that reads back as the number."""
+    if value in (float("inf"), float("-inf")):
+        return "inf" if value > 0 else "-inf"
+    if value == 0:
+        return "0"
+    if value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    mantissa, _, exponent = repr(float(value)).partition("e")
+    return f"{mantissa.removesuffix('.0')}e{int(exponent)}" if exponent else mantissa
+
+
+def join_infix(symbol: str, precedence: int, operands: list[tuple[str, int]]) -> str:
+    """An operator between or before its operands, which are given with how tightly each binds."""
+    texts = [text if level >= needed else f"({text})" for (text, level), needed in
+             zip(operands, _needed(precedence, len(operands)), strict=True)]  # fmt: skip
+    if len(texts) == 1:
+        return f"{symbol} {texts[0]}" if symbol.isalpha() else f"{symbol}{texts[0]}"
+    return symbol.join(texts) if precedence == _POWER else f" {symbol} ".join(texts)
+
+
+def _needed(precedence: int, arity: int) -> tuple[int, ...]:
+    """The least tightness of each operand: infix operators group to the left, `^` to the right."""
+    if arity == 1:
+        return (precedence,)
+    if precedence == _POWER:
+        return (_ATOM, _UNARY)
+    return (precedence + (precedence == _COMPARISON), precedence + 1)
+
+
+def _index(index: Index) -> str:
+    extent = index.same_as if index.same_as is not None else index.extent
+    text = index.name + (f" = {extent}" if extent is not None else "")
+    return text + (f" by {index.block}" if index.block is not None else "")
+
+
+def _definition(definition: Definition, typing: Typing, table: OperatorTable) -> str:
+    tensor = definition.tensor
+    keyword = "output " if tensor.role is Role.OUTPUT else ""
+    declared = "" if _inferred_element(definition.term, typing) is tensor.element else f" : {tensor.element}"
+    return f"{keyword}{tensor.name}{declared} = {print_term(definition.term, table, typing)}"
+
+
+def _inferred_element(term: Term, typing: Typing) -> Element | None:
+    """The type of a definition that declares none; None where the term has no type."""
+    try:
+        found: Type = typing.of(term)
+    except BlockTypeError:
+        return None
+    while isinstance(found, ListType):
+        found = found.item
+    return stored_element(found.element) if isinstance(found, BlockType) else None
+
+
+class _TermPrinter:
+    """Texts of terms with how tightly they bind, each distinct term printed once."""
+
+    def __init__(self, table: OperatorTable) -> None:
+        self._table = table
+        self._known: dict[Term, tuple[str, int]] = {}
+
+    def text(self, term: Term) -> str:
+        return self._leveled(term)[0]
+
+    def _leveled(self, term: Term) -> tuple[str, int]:
+        if term not in self._known:
+            self._known[term] = self._print(term)
+        return self._known[term]
+
+    def _print(self, term: Term) -> tuple[str, int]:
+        match term:
+            case Number(value):
+                return print_number(value), _UNARY if value < 0 else _ATOM
+            case Size(index):
+                return f"size({index})", _ATOM
+            case IndexValue(index):
+                return index, _ATOM
+            case Read(tensor, addresses):
+                return tensor + _addressed(addresses), _ATOM
+            case Local(name, indices):
+                return name + _addressed(indices), _ATOM
+            case Map(index, body):
+                return f"map {index}: {self.text(body)}", _BODY
+            case Reduce(monoid, index, operands):
+                texts = ", ".join(self.text(operand) for operand in operands)
+                body = texts if len(operands) == 1 else f"({texts})"
+                return f"reduce {monoid} {index}: {body}", _BODY
+            case At():
+                return self._read(term), _ATOM
+            case Pair(first, second):
+                return self._call("pair", (first, second)), _ATOM
+            case Component(position, pair):
+                return self._call(("first", "second")[position], (pair,)), _ATOM
+            case Cast(element, value):
+                return self._call(element, (value,)), _ATOM
+            case Apply(operator, operands, indices):
+                function = self._table.functions.get(operator)
+                if function is None or not function.symbol:
+                    return self._call(operator, operands, indices), _ATOM
+                leveled = [self._leveled(operand) for operand in operands]
+                if operator == "negate" and isinstance(operands[0], Number) and operands[0].value >= 0:
+                    # Without brackets the sign would be read as the number's own.
+                    leveled = [(leveled[0][0], _BODY)]
+                return join_infix(function.symbol, function.precedence, leveled), function.precedence
+            case _:
+                raise AssertionError(term)
+
+    def _call(self, name: str, operands: tuple[Term, ...], indices: tuple[str, ...] = ()) -> str:
+        return f"{name}({', '.join([*(self.text(operand) for operand in operands), *indices])})"
+
+    def _read(self, term: At) -> str:
+        addresses: list[Address] = []
+        items: Term = term
+        while isinstance(items, At):
+            addresses.insert(0, items.address)
+            items = items.items
+        text, level = self._leveled(items)
+        # Brackets behind a bare name read a tensor by name; around it they tell the two apart.
+        is_name = isinstance(items, Read | Local | Number | IndexValue)
+        return (f"({text})" if level < _ATOM or is_name else text) + _addressed(addresses)
+
+
+def _addressed(addresses: Iterable[Address | str]) -> str:
+    text = ", ".join(str(address) for address in addresses)
+    return f"[{text}]" if text else ""

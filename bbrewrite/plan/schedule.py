@@ -1,0 +1,258 @@
+"""Scheduling: the cheapest loop nest, block sizes and local lists for one kernel.
+
+The search runs over which output indices form the parallel grid, the order of the other loops, which values
+needed in several loops are kept local, and block sizes. Small kernels are searched exhaustively in grid and
+order; kept values and block sizes by steepest descent. All of it is deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Tensor
+from bbrewrite.core.terms import Read, Reduce, Term, walk
+from bbrewrite.core.types import Typing
+from bbrewrite.plan.cost import Cost, NestCosts, summarise
+from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update
+from bbrewrite.plan.naming import name_values
+from bbrewrite.plan.nest import Nest, NestBuilder, UnsuitableOrder
+from bbrewrite.plan.partition import KernelTerm
+from bbrewrite.plan.target import Target
+
+# Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
+BLOCK_SIZES = (1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+# Loops of more than this many indices are tried in the program's order only.
+PERMUTED_INDICES = 4
+DESCENT_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a kernel is planned for: a target, the threads used, and the extents at hand."""
+
+    target: Target
+    threads: int
+    extents: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A kernel with the cost that the model gives it."""
+
+    kernel: Kernel
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """One point of the search: a nest with block sizes and what they cost."""
+
+    grid: tuple[str, ...]
+    order: tuple[str, ...]
+    kept: frozenset[Term]
+    nest: Nest
+    costs: NestCosts
+    blocks: tuple[int, ...]  # in the order of the indices used
+    cost: Cost
+
+    @property
+    def rank(self) -> tuple[float, float, float]:
+        """Feasible and fast first; what does not fit in local memory is ordered by how much it needs."""
+        return (self.cost.seconds, self.cost.local_bytes, self.cost.global_bytes)
+
+
+def schedule(
+    kernel: KernelTerm,
+    indices: IndexTable,
+    tensors: Mapping[str, Tensor],
+    table: OperatorTable,
+    machine: Machine,
+) -> Scheduled:
+    """The cheapest schedule found for a kernel."""
+    return _Search(kernel, indices, tensors, table, machine).run()
+
+
+class _Search:
+    def __init__(
+        self,
+        kernel: KernelTerm,
+        indices: IndexTable,
+        tensors: Mapping[str, Tensor],
+        table: OperatorTable,
+        machine: Machine,
+    ) -> None:
+        self._kernel = kernel
+        self._indices = indices
+        self._tensors = tensors
+        self._table = table
+        self._machine = machine
+        self._typing = Typing(table, indices, tensors)
+        terms = [term for output in kernel.outputs for term in walk(output.body)]
+        self._reduced = {term.index for term in terms if isinstance(term, Reduce)}
+        used = {index for term in terms for index in (*term.free, *([term.index] if isinstance(term, Reduce) else []))}
+        used |= {index for output in kernel.outputs for index in output.tensor.indices}
+        self._used = tuple(index.name for index in indices if index.name in used)
+        self._blocks = tuple(self._starting_block(name) for name in self._used)
+        self._options = [self._block_options(name) for name in self._used]
+
+    def run(self) -> Scheduled:
+        best: _Choice | None = None
+        for grid in self._grids():
+            for order in self._orders(grid):
+                try:
+                    choice = self._descend(grid, order)
+                except UnsuitableOrder:
+                    continue
+                if best is None or choice.rank < best.rank:
+                    best = choice
+        assert best is not None
+        return self._finished(best)
+
+    def _starting_block(self, name: str) -> int:
+        index = self._indices[name]
+        if index.block is None:
+            return 1
+        if index.block_is_fixed:
+            return index.block
+        return max(1, min(64, self._extent(name)))
+
+    def _extent(self, name: str) -> int:
+        return self._machine.extents[self._indices.root(name)]
+
+    def _grids(self) -> Iterator[tuple[str, ...]]:
+        """Sets of output indices that every output has and no reduction binds, the largest first."""
+        shared = [
+            index
+            for index in self._kernel.outputs[0].tensor.indices
+            if index not in self._reduced and all(index in output.tensor.indices for output in self._kernel.outputs)
+        ]
+        points = tuple(index for index in shared if not self._indices.is_blocked(index))
+        blocked = [index for index in shared if index not in points and self._extent(index) > self._whole(index)]
+        single = tuple(index for index in shared if index not in points and index not in blocked)
+        # Point indices are batches: parallel, and nothing is shared between their iterations but weights.
+        for mask in range(2 ** len(blocked) - 1, -1, -1):
+            chosen = {index for bit, index in enumerate(blocked) if mask >> bit & 1} | {*points, *single}
+            yield tuple(index for index in shared if index in chosen)
+
+    def _orders(self, grid: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        rest = tuple(index for index in self._used if index not in grid)
+        looping = tuple(index for index in rest if self._extent(index) > self._whole(index))
+        single = tuple(index for index in rest if index not in looping)
+        if len(looping) > PERMUTED_INDICES:
+            yield tuple(sorted(rest, key=lambda index: index in self._reduced))
+            return
+        for order in permutations(looping):
+            yield (*order, *single)
+
+    def _whole(self, index: str) -> int:
+        """An extent that one block can span, so that its loop has a single iteration."""
+        return BLOCK_SIZES[-4] if self._indices.is_blocked(index) else 1
+
+    def _descend(self, grid: tuple[str, ...], order: tuple[str, ...]) -> _Choice:
+        """Keeps values local one after another while that helps."""
+        best = self._built(grid, order, frozenset(), self._blocks)
+        while True:
+            options = sorted(self._keepable(best), key=lambda term: term.digest)
+            trials = [self._built(grid, order, best.kept | {term}, best.blocks) for term in options]
+            better = min(trials, key=lambda choice: choice.rank, default=best)
+            if better.rank >= best.rank:
+                return best
+            best = better
+
+    def _keepable(self, choice: _Choice) -> set[Term]:
+        """Values computed more than once, and loads repeated within one cell of the grid."""
+        return (set(choice.nest.recomputed) | self._repeated_loads(choice)) - choice.kept
+
+    def _repeated_loads(self, choice: _Choice) -> set[Term]:
+        places: dict[Term, list[tuple[str, ...]]] = {}
+        for loops, statement in _with_loops(choice.nest.body, ()):
+            for term in {t for t in walk(statement.expression) if isinstance(t, Read) and t.addresses}:
+                places.setdefault(term, []).append(loops)
+        return {
+            term
+            for term, found in places.items()
+            if len({*found}) > 1 or any(self._trips_outside(term, loops, choice) for loops in found)
+        }
+
+    def _trips_outside(self, term: Term, loops: tuple[str, ...], choice: _Choice) -> bool:
+        blocks = dict(zip(self._used, choice.blocks, strict=True))
+        return any(index not in term.free and self._extent(index) > blocks[index] for index in loops)
+
+    def _built(
+        self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], blocks: tuple[int, ...]
+    ) -> _Choice:
+        naming = name_values(self._kernel, kept, self._table)
+        nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
+        events = summarise(nest.body, grid, self._table, self._typing, self._tensors)
+        extents = {name: self._extent(name) for name in self._used}
+        costs = NestCosts(events, grid, self._used, extents, self._machine.target, self._machine.threads)
+        (cost,) = costs.evaluate(_columns([blocks]))
+        return self._with_block_sizes(_Choice(grid, order, kept, nest, costs, blocks, cost))
+
+    def _with_block_sizes(self, choice: _Choice) -> _Choice:
+        best = choice
+        for _ in range(DESCENT_ROUNDS):
+            before = best
+            for position, options in enumerate(self._options):
+                if options:
+                    trials = [(*best.blocks[:position], size, *best.blocks[position + 1 :]) for size in options]
+                    costs = best.costs.evaluate(_columns(trials))
+                    for blocks, cost in zip(trials, costs, strict=True):
+                        trial = replace(best, blocks=blocks, cost=cost)
+                        best = min(best, trial, key=lambda found: found.rank)
+            if best is before:
+                break
+        return best
+
+    def _block_options(self, name: str) -> list[int]:
+        index = self._indices[name]
+        if index.block is None or index.block_is_fixed:
+            return []
+        extent = self._extent(name)
+        sizes = [size for size in BLOCK_SIZES if size < extent]
+        return [*sizes, extent] if 1 <= extent <= BLOCK_SIZES[-1] else sizes
+
+    def _finished(self, choice: _Choice) -> Scheduled:
+        blocks = dict(zip(self._used, choice.blocks, strict=True))
+        indices = IndexTable.of(
+            [
+                replace(index, block=blocks[index.name]) if index.block is not None and index.name in blocks else index
+                for index in self._indices
+            ]
+        )
+        reads: dict[str, Tensor] = {}
+        for _, statement in _with_loops(choice.nest.body, ()):
+            for term in walk(statement.expression):
+                if isinstance(term, Read):
+                    reads.setdefault(term.tensor, self._tensors[term.tensor])
+        kernel = Kernel(
+            self._kernel.name,
+            indices,
+            choice.grid,
+            choice.nest.body,
+            tuple(reads.values()),
+            tuple(output.tensor for output in self._kernel.outputs),
+        )
+        return Scheduled(kernel, choice.cost)
+
+
+def _columns(choices: list[tuple[int, ...]]) -> NDArray[np.float64]:
+    return np.array(choices, dtype=np.float64).T
+
+
+def _with_loops(
+    body: tuple[Statement, ...], loops: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Let | Update | Store]]:
+    """Every statement that is no loop, with the serial loops around it."""
+    for statement in body:
+        if isinstance(statement, Loop):
+            yield from _with_loops(statement.body, (*loops, statement.index))
+        else:
+            yield loops, statement
