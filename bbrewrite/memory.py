@@ -23,7 +23,9 @@ def check_memory(program: BlockProgram, extents: Mapping[str, int]) -> None:
     needed = run_bytes(program, extents)
     free = free_bytes()
     if needed > free:
-        message = f"a run of these extents needs about {needed / 2**30:.1f} GiB of memory and {free / 2**30:.1f} are free"
+        message = (
+            f"a run of these extents needs about {needed / 2**30:.1f} GiB of memory and {free / 2**30:.1f} are free"
+        )
         largest = max(program.tensors.values(), key=lambda tensor: _elements(tensor, program.indices, extents))
         shape = ", ".join(f"{index} = {extents[program.indices.root(index)]}" for index in largest.indices)
         hint = f"the largest array is {largest.name}[{shape}]; give smaller extents by --size"

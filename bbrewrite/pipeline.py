@@ -150,7 +150,9 @@ def with_choices[P: (ArrayProgram, BlockProgram)](
         if name not in indices:
             names = [index.name for index in indices]
             hint = did_you_mean(name, names) or f"its indices are {', '.join(names)}"
-            raise InputError([Diagnostic("unknown-index", f"--block {name}: the program has no index {name}", hint=hint)])
+            raise InputError(
+                [Diagnostic("unknown-index", f"--block {name}: the program has no index {name}", hint=hint)]
+            )
     chosen = [
         replace(index, block=blocks[index.name], block_is_fixed=True) if index.name in blocks else index
         for index in indices
@@ -176,9 +178,7 @@ def make_request(
     given = load_arrays(program, inputs)
     extents = resolve_extents(program, sizes, given)
     chosen = with_choices(program, extents, blocks)
-    return Request(
-        chosen, lowered(chosen, rules.table), rules, extents, given, threads or default_threads(), fast_math
-    )
+    return Request(chosen, lowered(chosen, rules.table), rules, extents, given, threads or default_threads(), fast_math)
 
 
 def fuse(request: Request) -> Fusion:

@@ -17,7 +17,9 @@ def timed[T](work: Callable[[], T]) -> tuple[T, float]:
     return result, (perf_counter() - start) * 1000
 
 
-def run_and_time[T](work: Callable[[], T], most_runs: int = _MOST_RUNS, budget_ms: float = _BUDGET_MS) -> tuple[T, list[float]]:
+def run_and_time[T](
+    work: Callable[[], T], most_runs: int = _MOST_RUNS, budget_ms: float = _BUDGET_MS
+) -> tuple[T, list[float]]:
     """The result of a first, warming run and the durations of those after it.
 
     There are at most `most_runs` and none once the budget is spent; where the first run alone spends it, its own
@@ -30,4 +32,3 @@ def run_and_time[T](work: Callable[[], T], most_runs: int = _MOST_RUNS, budget_m
     while not times or (len(times) < most_runs and sum(times) < budget_ms):
         times.append(timed(work)[1])
     return result, times
-

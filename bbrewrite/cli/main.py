@@ -1,5 +1,4 @@
-"""The sub-commands and their options. Each body imports what it runs, so that `--help` starts at once.
-"""
+"""The sub-commands and their options. Each body imports what it runs, so that `--help` starts at once."""
 
 from __future__ import annotations
 
@@ -46,7 +45,9 @@ def _reported(error: Exception) -> int:
         click.echo(str(error), err=True)
         return INPUT_AT_FAULT if isinstance(error, InputError) else TOOL_MISSING
     traceback.print_exception(error)
-    click.echo("This is a fault of bbrewrite, not of your input. Please report it with the program and rules.", err=True)
+    click.echo(
+        "This is a fault of bbrewrite, not of your input. Please report it with the program and rules.", err=True
+    )
     return INTERNAL_FAULT
 
 
@@ -79,9 +80,16 @@ _EXECUTION = _options(
     click.option("--target", type=click.Choice(["cpp", "cuda", "numpy"]), default="cpp", show_default=True),
     _FUSION,
     click.option(
-        "--input", "inputs", multiple=True, callback=parse_inputs, metavar="Q=q.npy", help="An array; else drawn by seed."
+        "--input",
+        "inputs",
+        multiple=True,
+        callback=parse_inputs,
+        metavar="Q=q.npy",
+        help="An array; else drawn by seed.",
     ),
-    click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of the drawn arrays."),
+    click.option(
+        "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of the drawn arrays."
+    ),
 )
 
 

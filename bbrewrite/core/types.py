@@ -217,7 +217,9 @@ class Typing:
         axes = result_axes(operator, tuple(operand.axes for operand in operands), term.indices)
         if axes is None:
             shown = ", ".join(str(operand) for operand in operands)
-            raise BlockTypeError(f"{term.operator} does not take ({shown})", term)
+            function = self._table.functions.get(term.operator)
+            name = function.symbol if function and function.symbol else term.operator
+            raise BlockTypeError(f"`{name}` does not take ({shown})", term)
         elements = tuple(operand.element for operand in operands)
         return BlockType(axes, result_element(self._table.functions.get(operator.function), elements))
 

@@ -6,8 +6,10 @@ reports every faulty statement. What the parser expected is put in words here; i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 from lark import Lark, Token, Tree, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
@@ -36,7 +38,7 @@ def parse_statements(source: Source) -> Parsed:
     """Parses a text, array level or block level."""
     found: list[syntax.Statement] = []
     faults: list[Diagnostic] = []
-    for cut in statements(source, _grammar().lex(source.text)):
+    for cut in statements(source, _tokens(source.text)):
         if cut.faults:
             faults += cut.faults
             continue
@@ -54,8 +56,12 @@ def _grammar() -> Lark:
     return Lark(text, parser="lalr", lexer="basic", start=["statement", "layout"])
 
 
+def _tokens(text: str) -> Iterator[Token]:
+    return _grammar().lex(text)  # pyright: ignore[reportUnknownMemberType]
+
+
 def _fed(tokens: list[Token]) -> InteractiveParser:
-    parser = _grammar().parse_interactive(start="statement")
+    parser = _grammar().parse_interactive(start="statement")  # pyright: ignore[reportUnknownMemberType]
     for token in tokens:
         parser.feed_token(token)
     return parser
@@ -70,7 +76,7 @@ def _parse(source: Source, tokens: tuple[Token, ...]) -> syntax.Statement | Diag
             tree = parser.feed_token(token)
         except UnexpectedToken:
             # Before it noticed, the parser may have reduced; what it would have taken shows in a fresh one.
-            accepted = frozenset(_fed(list(tokens[:position])).accepts())
+            accepted = frozenset(cast(set[str], _fed(list(tokens[:position])).accepts()))
             return describe_unexpected(source, tokens[:position], token, accepted)
     assert tree is not None
     statement = build_statement(source, tree)
