@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.codegen.cpp import Source, print_programs
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable, builtin_table
@@ -141,9 +141,7 @@ def read_program(path: Path, table: OperatorTable | None = None) -> Program:
     return parse_program(read_source(path), table or builtin_table())
 
 
-def with_choices[P: (ArrayProgram, BlockProgram)](
-    program: P, extents: Mapping[str, int], blocks: Mapping[str, int]
-) -> P:
+def with_choices(program: Program, extents: Mapping[str, int], blocks: Mapping[str, int]) -> Program:
     """The program with extents of root indices and block sizes fixed. Raises InputError for an unknown index."""
     indices = program.indices.with_extents(extents)
     for name in blocks:
@@ -248,9 +246,12 @@ def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
     compiler = find_compiler()
     sources, codegen_ms = timed(lambda: [print_programs([program], request.rules.table) for program in programs])
 
+    def build_one(source: Source) -> Path:
+        return build(source, compiler)
+
     def load() -> list[CompiledProgram]:
         with ThreadPoolExecutor(len(programs)) as pool:
-            libraries = list(pool.map(lambda source: build(source, compiler), sources))
+            libraries = list(pool.map(build_one, sources))
         return [
             CompiledProgram(program, source.entry_points[0], library)
             for program, source, library in zip(programs, sources, libraries, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 # Saturation imports its engine when first used; here it is imported at once, so that it counts as import time.
-import egglog.bindings  # noqa: F401  # isort: skip
+import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnusedImport]
 
 from bbrewrite.cli.report import print_fusion
 from bbrewrite.pipeline import Request, fuse, make_request, read_program
@@ -26,7 +26,7 @@ def read_request(rules: Path, program: Path, **choices: Any) -> tuple[Request, f
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
+def progress() -> Generator[Callable[[str], None]]:
     """A function that shows on a terminal's standard error what is being done; elsewhere it shows nothing."""
     console = Console(stderr=True)
     if not console.is_terminal:

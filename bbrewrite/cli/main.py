@@ -171,3 +171,7 @@ def bench(**options: Any) -> None:
 def main() -> None:
     """The console script."""
     cli()
+
+
+if __name__ == "__main__":
+    main()
