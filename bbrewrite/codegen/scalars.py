@@ -6,13 +6,13 @@ generator uses to name an entry along an axis; nothing here prints.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from bbrewrite.core.elements import Element, wider
+from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import Operator, OperatorTable, Signature
-from bbrewrite.core.terms import Apply, Cast, IndexValue, Local, Number, Read, Size, Term, walk
+from bbrewrite.core.terms import Apply, Cast, Number, Term, walk
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.kernel import compute_element
 
 
 def signature_of(operator: Operator, ranks: tuple[int, ...]) -> Signature:
@@ -62,21 +62,12 @@ def work_of(term: Term, table: OperatorTable) -> float:
 
 
 def value_element(term: Term, context: Element, typing: Typing) -> Element:
-    """The compute type of a term's value where a value of type `context` is wanted.
+    """The compute type of a term's value where a value of the compute type `context` is wanted.
 
-    Numbers take the context's type. So does a value made of numbers, sizes and positions alone where its own type
-    is narrower, because nothing has rounded it yet: `sqrt(size(d))` in an f64 program is computed in double.
+    A number by itself is exact in whatever type it meets; a function of numbers and positions is computed in double.
     """
+    if isinstance(term, Number):
+        whole = term.value.is_integer() or math.isinf(term.value)
+        return context if context.is_float or whole else Element.F64
     own = typing.block(term).element
-    if own is None:
-        return context
-    own = compute_element(own)
-    if not context.is_float or own is Element.BOOL or isinstance(term, Cast | IndexValue | Size):
-        return own
-    parts = list(walk(term))
-    if any(isinstance(part, Read | Local | Cast) for part in parts):
-        return own
-    fractional = any(isinstance(part, Number) and not float(part.value).is_integer() for part in parts)
-    if own is Element.INDEX and not fractional:
-        return own
-    return wider(own, context) or context
+    return context if own is None else own.compute_type

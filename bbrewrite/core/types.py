@@ -107,7 +107,7 @@ class Typing:
         self._table = table
         self._indices = indices
         self._tensors = tensors
-        self._locals = {} if locals is None else locals  # looked up late: a caller may add to it
+        self._locals: Mapping[str, Type] = {} if locals is None else locals  # looked up late: a caller may add to it
         self._known: dict[Term, Type] = {}
 
     def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:

@@ -69,8 +69,11 @@ class Positions:
 
     def load(self, array: Array, addresses: Sequence[Address], point: Point) -> Array:
         """The block of an array that the addresses give; 0 for elements outside it."""
-        if all(address.plain_index is not None for address in addresses):
-            return array[self.window([name for address in addresses for name, _ in address.indices], point)]
+        plain = [name for address in addresses if (name := address.plain_index) is not None]
+        if len(plain) == len(addresses):
+            bounds = (self.bounds(name, point) for name in plain)
+            if all(stop <= extent for (_, stop), extent in zip(bounds, array.shape, strict=True)):
+                return array[self.window(plain, point)]
         parts = [self.address(address, point) for address in addresses]
         rank = sum(part.ndim for part in parts)
         placed: list[Array] = []

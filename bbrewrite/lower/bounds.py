@@ -75,12 +75,14 @@ class _Checker:
     def _fault(
         self, definition: ArrayDefinition, read: Element, scope: frozenset[str], guards: tuple[_Guard, ...]
     ) -> Diagnostic | None:
-        if all(address.plain_index is not None for address in read.addresses):
-            return None
         if any(self._extent(name) == 0 for name in scope):
             return None
         tensor = self._tensors[read.tensor]
         for address, index in zip(read.addresses, tensor.indices, strict=True):
+            plain = address.plain_index
+            # Indices of equal default extents may have other ones now.
+            if plain is not None and self._extent(plain) <= self._extent(index):
+                continue
             names = sorted(address.index_names.union(*(free_indices(condition) for condition, _ in guards)))
             if len(names) > _MOST_CORNER_INDICES:
                 continue

@@ -114,12 +114,22 @@ class _Lowering:
         return Value(Read(element.tensor, element.addresses), axes, self._tensors[element.tensor].element)
 
     def _call(self, call: Call) -> Value:
+        axes = [name for name in free_indices(call) if self._fresh.indices.is_blocked(name)]
+        if len(axes) == 2 and all(isinstance(leaf, Call | Position | SizeOf | Literal) for leaf in walk(call)):
+            return self._index_matrix(call, self._builder.ordered(axes))
         operands = [self.expression(operand) for operand in call.operands]
         if call.operator == "power" and call.operands[1] == Literal(2.0):
             base = operands[0]
             if base.element is not None and base.element.is_float:
                 return self._builder.apply("multiply", base, base)
         return self._builder.elementwise(call.operator, *operands)
+
+    def _index_matrix(self, expression: ArrayExpression, layout: tuple[str, ...]) -> Value:
+        """An expression of positions along two axes, every position spread: `m - n` stays a difference."""
+        if isinstance(expression, Call):
+            operands = [self._index_matrix(operand, layout) for operand in expression.operands]
+            return self._builder.apply(expression.operator, *operands)
+        return self._builder.spread_to(self.expression(expression), layout)
 
     def _fold(self, fold: Fold) -> Value:
         if fold.reduction == "mean":

@@ -63,12 +63,14 @@ class _Expansion:
         self.definitions: list[ArrayDefinition] = []
         self._table = table
         self._tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in program.inputs}
+        self._number_type = ElementType.F32  # in which steps keep numbers that no tensor gives a type
         self._names = {*program.tensors, *(index.name for index in program.indices), *table.operators, *table.monoids}
 
     def definition(self, definition: ArrayDefinition) -> None:
         """Adds a definition after the steps that it needs."""
         expression = definition.expression
         order = definition.tensor.indices
+        self._number_type = ElementType.F64 if definition.tensor.element is ElementType.F64 else ElementType.F32
         if isinstance(expression, LibraryCall):
             expanded = self._steps(expression, order)
         else:
@@ -98,7 +100,8 @@ class _Expansion:
                 return expression
 
     def _element(self, expression: ArrayExpression) -> ElementType:
-        return stored_element(element_of(expression, self._tensors, self._table))
+        element = element_of(expression, self._tensors, self._table)
+        return self._number_type if element in (None, ElementType.NUMBER) else stored_element(element)
 
     def _step(
         self, stem: str, expression: ArrayExpression, indices: tuple[str, ...], element: ElementType, span: Span | None

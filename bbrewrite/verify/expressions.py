@@ -140,7 +140,8 @@ class Evaluation:
         kind = self._tensors[element.tensor].element
         plain = [address.plain_index for address in element.addresses]
         names = tuple(name for name in plain if name is not None)
-        if len(names) == len(plain) == len(set(names)):
+        inside = all(ranges[name][1] <= extent for name, extent in zip(names, array.shape, strict=False))
+        if len(names) == len(plain) == len(set(names)) and inside:
             return Labelled(array[tuple(slice(*ranges[name]) for name in names)], names, kind)
         addresses = [self._address(address, ranges) for address in element.addresses]
         names = union([own for _, own in addresses])
