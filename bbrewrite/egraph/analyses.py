@@ -1,7 +1,8 @@
-"""What saturation derives about every class besides its terms: the indices it depends on, and constness.
+"""What saturation derives about every class besides its terms: free indices, constness, which are scalars.
 
 `free` is a mask that merging intersects: two equal values depend on no index that either is proved not
-to depend on. It only ever shrinks, so `i not in free(c)`, once true, stays true. `constant` is a relation: it only grows.
+to depend on. It only ever shrinks, so `i not in free(c)`, once true, stays true. `constant` and `scalar` are relations:
+they only grow.
 Facts about values (`positive` and its like) are in `facts.py`.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bbrewrite.core.operators import OperatorTable
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.egraph.vocabulary import AT_ADDRESS, INDEX, NUMBER, READ, SIZE, Constructor
 
@@ -23,38 +25,44 @@ def free_declarations(masks: Masks) -> list[str]:
     ]
 
 
-def free_rule(constructor: Constructor, masks: Masks) -> str | None:
-    """How the mask of a constructor follows from its operands' masks; None for reads, whose masks are given."""
+def free_rules(constructor: Constructor, masks: Masks) -> list[str]:
+    """How the mask of a constructor follows from its operands' masks; the masks of reads are given."""
     if constructor == READ:
-        return None
+        return []
     if constructor in (NUMBER, SIZE):
-        return _rule(constructor, [], f"(set (free e) {masks.zero})")
+        return [_rule(constructor, [], f"(set (free e) {masks.zero})")]
     found = [f"f{position}" for position in range(constructor.operands)]
     premises = [f"(= f{position} (free x{position}))" for position in range(constructor.operands)]
     if constructor == AT_ADDRESS:
-        return _rule(constructor, [*premises, "(= a (address-mask i0))"], "(set (free e) (| f0 a))")
+        return [_rule(constructor, [*premises, "(= a (address-mask i0))"], "(set (free e) (| f0 a))")]
     bits = [masks.bit(f"i{position}") for position, sort in enumerate(constructor.attributes) if sort == INDEX]
     if not constructor.binds:
-        return _rule(constructor, premises, f"(set (free e) {masks.union(found + bits)})")
+        return [_rule(constructor, premises, f"(set (free e) {masks.union(found + bits)})")]
     union = masks.union(found)
-    return _rule(constructor, [*premises, f"(= f {union})"], f"(set (free e) {masks.without('f', bits[0])})")
+    return [_rule(constructor, [*premises, f"(= f {union})"], f"(set (free e) {masks.without('f', bits[0])})")]
 
 
-def constant_rule(constructor: Constructor) -> str | None:
+def constant_rules(constructor: Constructor) -> list[str]:
     """A value is constant where its operands are; numbers, sizes and positions are; a read's constness is given."""
     if constructor == READ:
-        return None
-    premises = [f"(constant x{position})" for position in range(constructor.operands)]
-    return _rule(constructor, premises, "(constant e)")
+        return []
+    return [_rule(constructor, [f"(constant x{position})" for position in range(constructor.operands)], "(constant e)")]
 
 
-def analysis_rules(constructors: Iterable[Constructor], masks: Masks, with_constant: bool) -> list[str]:
-    """The rules of the analyses that these constructors need."""
-    constructors = list(constructors)
-    rules = [free_rule(constructor, masks) for constructor in constructors]
-    if with_constant:
-        rules += [constant_rule(constructor) for constructor in constructors]
-    return [rule for rule in rules if rule is not None]
+def scalar_rules(constructor: Constructor, table: OperatorTable) -> list[str]:
+    """Which new terms are scalars; of a program's own terms it is given.
+
+    Elementwise operators and reductions of scalars are, and what an operator's signature makes of a vector.
+    """
+    all_scalar = [f"(scalar x{position})" for position in range(constructor.operands)]
+    if constructor == NUMBER or constructor.name.startswith("reduce-"):
+        return [_rule(constructor, all_scalar, "(scalar e)")]
+    if not constructor.name.startswith("op-"):
+        return []
+    operator = table.operators[constructor.name.removeprefix("op-")]
+    if operator.is_elementwise:
+        return [_rule(constructor, all_scalar, "(scalar e)")]
+    return [_rule(constructor, [], "(scalar e)")] if all(not s.result for s in operator.signatures) else []
 
 
 def pattern(constructor: Constructor, operands: Iterable[str] | None = None) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Size, Term, walk
-from bbrewrite.egraph.analyses import RULESET, analysis_rules, free_declarations
+from bbrewrite.egraph.analyses import RULESET, constant_rules, free_declarations, free_rules, scalar_rules
 from bbrewrite.egraph.facts import fact_declarations, fact_rules
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.egraph.vocabulary import STRUCTURE, Constructor, attributes_of, constructor_of, spelled_number
-from bbrewrite.rules.rules import PHASES, Comparison, Condition, Fact, IsConst, NotFree, Rule, RuleSet, Siblings
+from bbrewrite.rules.rules import PHASES, Comparison, Condition, Fact, IsConst, IsScalar, NotFree, Rule, RuleSet, Siblings
 
 _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 _COMPARISONS = {
@@ -44,8 +44,7 @@ def engine_text(
     """The whole egglog program that rules need: declarations, analyses, rules. `constructors` adds a program's own."""
     rules = ruleset.enabled(fast_math)
     needed = sorted({*STRUCTURE, *constructors, *rule_constructors(rules)}, key=lambda c: c.name)
-    needs_facts = any(isinstance(condition, Fact) for rule in rules for condition in rule.conditions)
-    needs_constant = any(isinstance(condition, IsConst) for rule in rules for condition in rule.conditions)
+    asked = {type(condition) for rule in rules for condition in rule.conditions}
     lines = [
         "(sort Term)",
         *(constructor.declaration for constructor in needed),
@@ -54,10 +53,13 @@ def engine_text(
         "(function extent (i64) f64 :no-merge)",
         "(relation siblings (Term Term))",
         "(relation constant (Term))",
+        "(relation scalar (Term))",
         *fact_declarations(),
         *(f"(ruleset {name})" for name in (RULESET, *PHASES)),
-        *analysis_rules(needed, masks, needs_constant),
-        *(fact_rules(needed, ruleset.table) if needs_facts else []),
+        *(rule for constructor in needed for rule in free_rules(constructor, masks)),
+        *(rule for constructor in needed if IsConst in asked for rule in constant_rules(constructor)),
+        *(rule for constructor in needed if IsScalar in asked for rule in scalar_rules(constructor, ruleset.table)),
+        *(fact_rules(needed, ruleset.table) if Fact in asked else []),
         *(compiled.text for rule in rules for compiled in compile_rule(rule, masks)),
     ]
     return "\n".join(lines) + "\n"
@@ -133,6 +135,8 @@ class _Body:
                 self.add(f"(= {self.masks.zero} (& (free {self.spell(term)}) {self.masks.bit(f'?{index}')}))")
             case IsConst(term):
                 self.add(f"(constant {self.spell(term)})")
+            case IsScalar(term):
+                self.add(f"(scalar {self.spell(term)})")
             case Fact(fact, term):
                 self.add(f"({fact} {self.spell(term)})")
             case Siblings(first, second):

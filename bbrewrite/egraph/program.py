@@ -11,7 +11,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption, Role, Tensor
 from bbrewrite.core.terms import At, Cast, Read, Size, Term, walk
-from bbrewrite.core.types import BlockType, Typing
+from bbrewrite.core.types import BlockType, Type, Typing
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.egraph.vocabulary import Constructor, attributes_of, constructor_of, read_text
 
@@ -67,6 +67,8 @@ def spell_program(
             name = f"$t{len(spelled.globals)}"
             spelled.globals[term] = name
             spelled.lines.append(f"(let {name} ({' '.join([constructor.name, *attributes, *operands])}))")
+            if _is_scalar(typing.of(term)):
+                spelled.lines.append(f"(scalar {name})")
             if isinstance(term, At) and term.address.plain_index is None:
                 text = str(term.address)
                 if text not in spelled.addresses:
@@ -93,6 +95,10 @@ def _facts_of_read(name: str, tensor: Tensor, facts: Mapping[str, list[str]]) ->
 def _with_root_size(term: Term, indices: IndexTable) -> Term:
     """Sizes of indices with one root are one number."""
     return Size(indices.root(term.index)) if isinstance(term, Size) else term
+
+
+def _is_scalar(found: Type) -> bool:
+    return isinstance(found, BlockType) and not found.axes
 
 
 def _is_rounding(term: Cast, typing: Typing) -> bool:

@@ -17,6 +17,7 @@ from bbrewrite.rules.rules import (
     Condition,
     Fact,
     IsConst,
+    IsScalar,
     NotFree,
     Rule,
     RuleTest,
@@ -26,7 +27,7 @@ from bbrewrite.rules.syntax import Node, documentation_above, span_of
 
 _ATTRIBUTES = ("@phase(NAME)", '@fast_math("why")')
 _CONDITIONS = (
-    "`i not in free(c)`, `a is const`, a comparison of numbers and extents, "
+    "`i not in free(c)`, `a is const`, `a is scalar`, a comparison of numbers and extents, "
     + ", ".join(f"`{fact}(x)`" for fact in FACTS)
     + ", `siblings(x, y)`"
 )
@@ -237,8 +238,8 @@ class _RuleReader:
     def _condition(self, reader: Expressions, node: Tree[Token]) -> Condition | None:
         if node.data == "not_free":
             return NotFree(reader.index(node.children[0]), reader.term(node.children[1]))
-        if node.data == "is_const":
-            return IsConst(reader.term(node.children[0]))
+        if node.data == "is_kind":
+            return self._kind_condition(reader, node)
         (inner,) = node.children
         assert isinstance(inner, Tree)
         if inner.data == "call":
@@ -255,6 +256,18 @@ class _RuleReader:
         hint = did_you_mean(word, (*FACTS, "siblings")) if word else ""
         self._fault("unknown-condition", f"this is no condition; there are {_CONDITIONS}", inner, hint)
         return None
+
+    def _kind_condition(self, reader: Expressions, node: Tree[Token]) -> Condition | None:
+        term, word = reader.term(node.children[0]), node.children[1]
+        match str(word):
+            case "const":
+                return IsConst(term)
+            case "scalar":
+                return IsScalar(term)
+            case other:
+                hint = did_you_mean(other, ("const", "scalar"))
+                self._fault("unknown-condition", "a value may be asked whether it `is const` or `is scalar`", word, hint)
+                return None
 
     def _comparison(self, reader: Expressions, node: Tree[Token]) -> Condition:
         term = reader.term(node)

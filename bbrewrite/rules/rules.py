@@ -34,6 +34,13 @@ class IsConst:
 
 
 @dataclass(frozen=True)
+class IsScalar:
+    """`s is scalar`: the block is a single number, which broadcasts."""
+
+    term: Term
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A comparison (an `Apply` of one) between numbers, sizes and arithmetic on them; a variable must be a number."""
 
@@ -60,7 +67,7 @@ class Siblings:
     second: Term
 
 
-type Condition = NotFree | IsConst | Comparison | Fact | Siblings
+type Condition = NotFree | IsConst | IsScalar | Comparison | Fact | Siblings
 
 
 @dataclass(frozen=True)

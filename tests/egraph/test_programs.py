@@ -129,7 +129,7 @@ CASES: list[tuple[str, Callable[[], BlockProgram], str, Callable[[], Term], tupl
         lambda: programs.attention(guarded=False),
         "O",
         lambda: fused_attention(guarded=False),
-        ("rebase_unguarded_exponential", "online_rescaled_sum", "hoist_scale_out_of_sum"),
+        ("guard_exponential", "rebase_exponential", "online_rescaled_sum", "hoist_scale_out_of_sum"),
     ),
     (
         "attention with squared weights",
