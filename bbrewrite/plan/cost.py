@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,11 @@ class Cost:
     global_bytes: int
     flops: int
     local_bytes: int
+
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        """Feasible and fast first; what does not fit in local memory is ordered by how much it needs."""
+        return (self.seconds, self.local_bytes, self.global_bytes)
 
 
 def summarise(
@@ -190,13 +196,13 @@ class NestCosts:
         self._products = [tuple(self._column[axis] for axis in event.axes) for event in events.products]
         groups = (events.vector_work, events.statements, events.products, (*events.loads, *events.stores), events.flops)
         self._parts = [slice(0, 0)] * len(groups)
-        rows: list[NDArray[np.float64]] = []
+        rows: list[list[float]] = []
         amounts: list[float] = []
         for number, group in enumerate(groups):
             self._parts[number] = slice(len(rows), len(rows) + len(group))
             for event in group:
                 rows.append(self._exponents(event.loops, event.axes))
-                amounts.append(event.amount * self._product_of_extents(event.axes))
+                amounts.append(event.amount * prod(extents[axis] or 1 for axis in event.axes))
         self._exponent_matrix = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
         self._amounts = np.array(amounts, dtype=np.float64)[:, None]
         lists = [self._exponents(block.list_indices, ()) for block in events.local_blocks]
@@ -206,16 +212,14 @@ class NestCosts:
         sizes = [(block.type.element or Element.F32).size_bytes for block in events.local_blocks]
         self._local_sizes = np.array(sizes, dtype=np.float64)[:, None]
 
-    def _exponents(self, loops: tuple[str, ...], axes: tuple[str, ...]) -> NDArray[np.float64]:
-        row = np.zeros(len(self._column))
-        row[[self._column[index] for index in loops if index not in axes]] = 1
-        return row
+    def _exponents(self, loops: tuple[str, ...], axes: tuple[str, ...]) -> list[float]:
+        return [1.0 if name in loops and name not in axes else 0.0 for name in self._column]
 
-    def _product_of_extents(self, axes: tuple[str, ...]) -> float:
-        return float(np.prod([self._extents[self._column[axis]] for axis in axes]))
+    def cheapest(self, blocks: NDArray[np.float64]) -> tuple[int, Cost]:
+        """The best column of `blocks`, which holds one block size for each index (rows), and its cost.
 
-    def evaluate(self, blocks: NDArray[np.float64]) -> list[Cost]:
-        """The costs of each column of `blocks`, which holds one block size for each index (rows)."""
+        Of equals the first is taken.
+        """
         spans = np.minimum(blocks, self._extents[:, None])
         trips = np.ceil(self._extents[:, None] / blocks)
         totals = self._amounts * np.exp(self._exponent_matrix @ np.log(trips))
@@ -234,12 +238,15 @@ class NestCosts:
         seconds = target.launch_seconds + work + moved / target.global_bytes_per_second
         local = self._local_bytes(spans, trips)
         seconds = np.where(local > target.local_capacity_bytes, np.inf, seconds)
+        best = int(np.lexsort((moved, local, seconds))[0])
         scale = 0 if self._empty else 1
         # Logarithms cost the last bits; bytes and operations are whole numbers.
-        return [
-            Cost(float(time), round(float(size)) * scale, round(float(operations)) * scale, round(float(near)))
-            for time, size, operations, near in zip(seconds, moved, flops.sum(axis=0), local, strict=True)
-        ]
+        return best, Cost(
+            float(seconds[best]),
+            round(float(moved[best])) * scale,
+            round(float(flops[:, best].sum())) * scale,
+            round(float(local[best])),
+        )
 
     def _matrix_efficiency(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of the matrix unit's rate that products of such blocks reach.

@@ -26,6 +26,9 @@ from bbrewrite.plan.term_costs import TermCosts
 CANDIDATES_PER_CLASS = 4
 ROUND_LIMIT = 60
 
+# Plans whose estimate is worse than the best by more than this are not worth scheduling.
+WORTHWHILE = 1.25
+
 # A loop pass: the index of a reduction and how many passes over that index must come before it.
 type Pass = tuple[str, int]
 
@@ -72,9 +75,14 @@ def extract(graph: FrozenGraph, outputs: tuple[str, ...], costs: TermCosts) -> E
     candidates = search.run()
     ranked = {name: [found for found in candidates[graph.roots[name]] if not found.term.free] for name in outputs}
     best = {name: found[0].term for name, found in ranked.items()}
-    plans = [best]
-    for name, found in ranked.items():
-        plans += [{**best, name: other.term} for other in found[1:]]
+    total = sum(found[0].cost for found in ranked.values())
+    others = [
+        (other.order, {**best, name: other.term})
+        for name, found in ranked.items()
+        for other in found[1:]
+        if total - found[0].cost + other.cost <= WORTHWHILE * total
+    ]
+    plans = [best, *(plan for _, plan in sorted(others, key=lambda ranked_plan: ranked_plan[0]))]
     return Extraction(tuple(plans), search.list_names)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Apply, Read, Reduce, Term, walk
@@ -44,7 +45,7 @@ def name_values(kernel: KernelTerm, kept: frozenset[Term], table: OperatorTable)
     for output in kernel.outputs:
         hosts[output.body].add((output.tensor.name, frozenset(output.tensor.indices)))
     named: list[Term] = []
-    work = _WorkOf(table)
+    work = _WorkOf(table, _product_operands(order))
     for term in reversed(order):
         if _needs_name(term, hosts[term], kept, work):
             named.append(term)
@@ -89,11 +90,30 @@ def _needs_name(term: Term, hosts: set[tuple[object, frozenset[str]]], kept: fro
             return False
 
 
-class _WorkOf:
-    """Vector instructions of an expression, named parts aside; a `dot` or fold is never trivial."""
+def _product_operands(terms: list[Term]) -> frozenset[Term]:
+    """Operands of products that are no block in memory, even transposed: they are written to one for the product."""
+    found: set[Term] = set()
+    for term in terms:
+        if isinstance(term, Apply) and term.operator == "dot":
+            for operand in term.operands:
+                plain = operand.operands[0] if _is_transpose(operand) else operand
+                if not isinstance(plain, Read | Reduce):
+                    found.add(operand)
+    return frozenset(found)
 
-    def __init__(self, table: OperatorTable) -> None:
+
+def _is_transpose(term: Term) -> TypeGuard[Apply]:
+    return isinstance(term, Apply) and term.operator == "transpose"
+
+
+class _WorkOf:
+    """Vector instructions of an expression, named parts aside; a `dot`, a fold or a product's operand is never
+    trivial.
+    """
+
+    def __init__(self, table: OperatorTable, product_operands: frozenset[Term]) -> None:
         self._table = table
+        self._product_operands = product_operands
         self._known: dict[Term, float] = {}
 
     def of(self, term: Term) -> float:
@@ -104,7 +124,7 @@ class _WorkOf:
                 function = self._table.functions.get(operator.function)
                 # A user's function counts as heavy: its body is at least one operator.
                 own = (function.work or TRIVIAL_WORK + 1) if function else 0.0
-                own += TRIVIAL_WORK + 1 if operator.fold else 0.0
+                own += TRIVIAL_WORK + 1 if operator.fold or term in self._product_operands else 0.0
             below = sum(self.of(child) for child in term.children if not isinstance(child, Reduce))
             self._known[term] = own + below
         return self._known[term]

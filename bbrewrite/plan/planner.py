@@ -16,7 +16,7 @@ from bbrewrite.plan.schedule import Machine, Scheduled, schedule
 from bbrewrite.plan.term_costs import TermCosts
 
 # How many extracted plans are scheduled before the cheapest is taken.
-PLANS_SCHEDULED = 4
+PLANS_SCHEDULED = 3
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,14 @@ from bbrewrite.plan.target import Target
 
 # Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
 BLOCK_SIZES = (1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+# The sizes of which all combinations are tried, and how many combinations at most.
+COARSE_SIZES = (16, 64, 128, 256, 512)
+COMBINATION_LIMIT = 3125
 # Loops of more than this many indices are tried in the program's order only.
 PERMUTED_INDICES = 4
 DESCENT_ROUNDS = 3
+# How many combinations of grid and loop order are refined by keeping values local.
+NESTS_REFINED = 3
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,8 @@ class _Choice:
     cost: Cost
 
     @property
-    def rank(self) -> tuple[float, float, float]:
-        """Feasible and fast first; what does not fit in local memory is ordered by how much it needs."""
-        return (self.cost.seconds, self.cost.local_bytes, self.cost.global_bytes)
+    def rank(self) -> tuple[float, int, int]:
+        return self.cost.rank
 
 
 def schedule(
@@ -101,19 +105,20 @@ class _Search:
         self._used = tuple(index.name for index in indices if index.name in used)
         self._blocks = tuple(self._starting_block(name) for name in self._used)
         self._options = [self._block_options(name) for name in self._used]
+        self._combinations = _columns(self._coarse_combinations())
 
     def run(self) -> Scheduled:
-        best: _Choice | None = None
+        started: list[_Choice] = []
         for grid in self._grids():
             for order in self._orders(grid):
                 try:
-                    choice = self._descend(grid, order)
+                    started.append(self._built(grid, order, frozenset()))
                 except UnsuitableOrder:
                     continue
-                if best is None or choice.rank < best.rank:
-                    best = choice
-        assert best is not None
-        return self._finished(best)
+        started.sort(key=lambda choice: choice.rank)
+        descended = [self._descend(choice) for choice in started[:NESTS_REFINED]]
+        best = min(descended, key=lambda choice: choice.rank)
+        return self._finished(self._with_block_sizes(best))
 
     def _starting_block(self, name: str) -> int:
         index = self._indices[name]
@@ -127,7 +132,9 @@ class _Search:
         return self._machine.extents[self._indices.root(name)]
 
     def _grids(self) -> Iterator[tuple[str, ...]]:
-        """Sets of output indices that every output has and no reduction binds, the largest first."""
+        """Sets of output indices that every output has and no reduction binds, the largest first; none is empty
+        where there is anything to run in parallel.
+        """
         shared = [
             index
             for index in self._kernel.outputs[0].tensor.indices
@@ -139,7 +146,8 @@ class _Search:
         # Point indices are batches: parallel, and nothing is shared between their iterations but weights.
         for mask in range(2 ** len(blocked) - 1, -1, -1):
             chosen = {index for bit, index in enumerate(blocked) if mask >> bit & 1} | {*points, *single}
-            yield tuple(index for index in shared if index in chosen)
+            if chosen or not shared:
+                yield tuple(index for index in shared if index in chosen)
 
     def _orders(self, grid: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         rest = tuple(index for index in self._used if index not in grid)
@@ -155,12 +163,11 @@ class _Search:
         """An extent that one block can span, so that its loop has a single iteration."""
         return BLOCK_SIZES[-4] if self._indices.is_blocked(index) else 1
 
-    def _descend(self, grid: tuple[str, ...], order: tuple[str, ...]) -> _Choice:
+    def _descend(self, best: _Choice) -> _Choice:
         """Keeps values local one after another while that helps."""
-        best = self._built(grid, order, frozenset(), self._blocks)
         while True:
             options = sorted(self._keepable(best), key=lambda term: term.digest)
-            trials = [self._built(grid, order, best.kept | {term}, best.blocks) for term in options]
+            trials = [self._built(best.grid, best.order, best.kept | {term}) for term in options]
             better = min(trials, key=lambda choice: choice.rank, default=best)
             if better.rank >= best.rank:
                 return best
@@ -185,31 +192,28 @@ class _Search:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
         return any(index not in term.free and self._extent(index) > blocks[index] for index in loops)
 
-    def _built(
-        self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], blocks: tuple[int, ...]
-    ) -> _Choice:
+    def _built(self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term]) -> _Choice:
         naming = name_values(self._kernel, kept, self._table)
         nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
         events = summarise(nest.body, grid, self._table, self._typing, self._tensors)
         extents = {name: self._extent(name) for name in self._used}
         costs = NestCosts(events, grid, self._used, extents, self._machine.target, self._machine.threads)
-        (cost,) = costs.evaluate(_columns([blocks]))
-        return self._with_block_sizes(_Choice(grid, order, kept, nest, costs, blocks, cost))
+        position, cost = costs.cheapest(self._combinations)
+        best = tuple(int(size) for size in self._combinations[:, position])
+        return _Choice(grid, order, kept, nest, costs, best, cost)
 
     def _with_block_sizes(self, choice: _Choice) -> _Choice:
-        best = choice
+        """The choice with the block sizes that descent along one index after another finds."""
+        best, cost = choice.blocks, choice.cost
         for _ in range(DESCENT_ROUNDS):
             before = best
-            for position, options in enumerate(self._options):
-                if options:
-                    trials = [(*best.blocks[:position], size, *best.blocks[position + 1 :]) for size in options]
-                    costs = best.costs.evaluate(_columns(trials))
-                    for blocks, cost in zip(trials, costs, strict=True):
-                        trial = replace(best, blocks=blocks, cost=cost)
-                        best = min(best, trial, key=lambda found: found.rank)
-            if best is before:
+            for place, options in enumerate(self._options):
+                trials = [best, *((*best[:place], size, *best[place + 1 :]) for size in options)]
+                position, cost = choice.costs.cheapest(_columns(trials))
+                best = trials[position]
+            if best == before:
                 break
-        return best
+        return replace(choice, blocks=best, cost=cost)
 
     def _block_options(self, name: str) -> list[int]:
         index = self._indices[name]
@@ -218,6 +222,18 @@ class _Search:
         extent = self._extent(name)
         sizes = [size for size in BLOCK_SIZES if size < extent]
         return [*sizes, extent] if 1 <= extent <= BLOCK_SIZES[-1] else sizes
+
+    def _coarse_combinations(self) -> list[tuple[int, ...]]:
+        """Combinations of coarse block sizes; indices beyond the limit keep their starting block."""
+        choices: list[list[int]] = []
+        total = 1
+        for start, options in zip(self._blocks, self._options, strict=True):
+            coarse = [size for size in options if size in COARSE_SIZES] or [start]
+            if total * len(coarse) > COMBINATION_LIMIT:
+                coarse = [start]
+            total *= len(coarse)
+            choices.append(coarse)
+        return list(product(*choices))
 
     def _finished(self, choice: _Choice) -> Scheduled:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
