@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bbrewrite.codegen.functions import FunctionPrinter
 from bbrewrite.codegen.kernels import KernelFunction, print_kernel
 from bbrewrite.codegen.names import Names
-from bbrewrite.codegen.text import Writer, storage_type
+from bbrewrite.codegen.text import Writer, signature, storage_type
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.plan.kernel import KernelProgram
@@ -67,18 +67,19 @@ def entry_point(program: KernelProgram, name: str) -> EntryPoint:
     """The C function of a program."""
     tensors = (*program.inputs, *program.outputs, *program.buffers)
     extents = tuple(index.name for index in program.indices if not index.same_as)
-    names = _argument_names(tensors, extents)
+    names = _argument_names(program, tensors, extents)
     constant = len(program.inputs)
     taken = [
         f"{'const ' if position < constant else ''}{storage_type(tensor.element)}* {names[tensor.name]}"
         for position, tensor in enumerate(tensors)
     ]
     taken += [f"int64_t {names[_size(extent)]}" for extent in extents] + ["int threads"]
-    return EntryPoint(name, tensors, extents, f"void {name}({', '.join(taken)})")
+    return EntryPoint(name, tensors, extents, signature(f"void {name}", taken))
 
 
-def _argument_names(tensors: Sequence[Tensor], extents: Sequence[str]) -> dict[str, str]:
-    names = Names(frozenset({"threads"}))
+def _argument_names(program: KernelProgram, tensors: Sequence[Tensor], extents: Sequence[str]) -> dict[str, str]:
+    """C names of an entry point's arguments, which must not hide the kernels that it calls."""
+    names = Names(frozenset({"threads", *(f"kernel_{kernel.name}" for kernel in program.kernels)}))
     found = {tensor.name: names.fresh(tensor.name) for tensor in tensors}
     return found | {_size(extent): names.fresh(_size(extent)) for extent in extents}
 
@@ -88,7 +89,7 @@ def _size(index: str) -> str:
 
 
 def _entry_text(program: KernelProgram, kernels: Sequence[KernelFunction], point: EntryPoint) -> str:
-    names = _argument_names(point.tensors, point.extents)
+    names = _argument_names(program, point.tensors, point.extents)
     writer = Writer()
     with writer.block(f'extern "C" {point.declaration}'):
         for kernel, function in zip(program.kernels, kernels, strict=True):

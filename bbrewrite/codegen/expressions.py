@@ -60,13 +60,14 @@ class EntryPrinter:
         self._parameters = parameters or {}
         self._uses: Counter[Entry] = Counter()
         self._printed: dict[Entry, str] = {}
+        self._kept: dict[tuple[Entry, Element], str] = {}
         self.lines: list[list[str]] = [[], [], []]
 
     def print(self, term: Term, positions: tuple[Position, ...], element: Element) -> str:
         """The C++ expression of an entry in the compute type `element`."""
         entry = self._entry(term, positions, element)
         self._count(entry)
-        return _converted(self._text(entry, _depth_of(positions)), entry.element, element)
+        return self._as(entry, element, _depth_of(positions))
 
     def _entry(self, term: Term, positions: tuple[Position, ...], context: Element) -> Entry:
         return Entry(term, positions, value_element(term, context, self._typing))
@@ -107,13 +108,23 @@ class EntryPrinter:
 
     def _comparison_type(self, operands: tuple[Term, ...]) -> Element:
         """Operands of a comparison are compared as numbers: a position is exact in double, not in float."""
-        own = [self._typing.block(operand).element for operand in operands]
+        own = [self._typing.block(operand).element for operand in operands if not isinstance(operand, Number)]
         kinds = {element.compute_type for element in own if element is not None}
         mixed = Element.INDEX in kinds and any(kind.is_float for kind in kinds)
         whole = all(float(o.value).is_integer() for o in operands if isinstance(o, Number))
         if not kinds or mixed or not (whole or any(kind.is_float for kind in kinds)):
             return Element.F64
         return functools.reduce(lambda a, b: wider(a, b) or b, kinds)
+
+    def _as(self, entry: Entry, wanted: Element, consumer: int) -> str:
+        """The entry in another compute type; one that changes in fewer loops is converted outside the others."""
+        depth = self._depth(entry)
+        if entry.element is wanted or depth == consumer or not self._is_work(entry.term):
+            return _converted(self._text(entry, consumer), entry.element, wanted)
+        if (entry, wanted) not in self._kept:
+            text = _converted(self._text(entry, depth), entry.element, wanted)
+            self._kept[entry, wanted] = self._variable(_stem(entry.term), value_type(wanted), text, depth)
+        return self._kept[entry, wanted]
 
     def _text(self, entry: Entry, consumer: int) -> str:
         """The entry as it is used `consumer` loops deep, where its value may have been kept in a variable."""
@@ -166,7 +177,7 @@ class EntryPrinter:
 
     def _applied(self, entry: Entry, depth: int) -> str:
         operands = self._operands(entry)
-        texts = [_converted(self._text(operand, depth), operand.element, element) for operand, element in operands]
+        texts = [self._as(operand, element, depth) for operand, element in operands]
         function = self._function(entry.term)
         if function is None:
             return _converted(texts[0], operands[0][1], entry.element)

@@ -5,6 +5,7 @@ What happens inside a block is printed by `statements.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,10 +16,10 @@ from bbrewrite.codegen.names import Names
 from bbrewrite.codegen.scope import KernelScope
 from bbrewrite.codegen.statements import StepPrinter
 from bbrewrite.codegen.steps import Assign, FlatKernel, Fold, Pack, PackedOperand, Product, Remark, Repeat, Step
-from bbrewrite.codegen.text import Writer, storage_type, value_type
+from bbrewrite.codegen.text import Writer, signature, storage_type, value_type
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Local, Read, Size, Term, walk
+from bbrewrite.core.terms import Local, Read, Term, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import Kernel, LocalBlock, compute_element
 
@@ -45,7 +46,7 @@ def print_kernel(kernel: Kernel, table: OperatorTable, functions: UserFunctions,
 class _KernelPrinter:
     def __init__(self, kernel: Kernel, table: OperatorTable, functions: UserFunctions, names: Names) -> None:
         self._kernel = kernel
-        self._name = names.fresh(kernel.name)
+        self._name = names.fresh(f"kernel_{kernel.name}")
         self._flat: FlatKernel = flatten(kernel, table)
         self._writer = Writer()
         inner = names.inner()
@@ -59,28 +60,27 @@ class _KernelPrinter:
         types = {block.name: block.type for block in self._flat.blocks}
         typing = Typing(table, kernel.indices, {tensor.name: tensor for tensor in self._tensors}, types)
         self._printer = StepPrinter(self._writer, table, typing, functions, self._scope)
-        self._used = self._used_indices()
         self._bound: list[str] = []
 
     def function(self) -> KernelFunction:
         """Prints everything."""
-        kernel, writer = self._kernel, self._writer
-        extents = tuple(
-            index.name
-            for index in kernel.indices
-            if not index.same_as and any(kernel.indices.root(used) == index.name for used in self._used)
-        )
+        body = self._writer
+        self._parallel()
+        mentioned = set(re.findall(r"\w+", body.text))
+        indices = [(index, self._scope.index(index.name)) for index in self._kernel.indices]
+        blocks = [(names.block, index.block) for index, names in indices if names.block in mentioned]
+        sizes = [(index.name, names.size) for index, names in indices if not index.same_as and names.size in mentioned]
         taken = [f"{self._qualified(tensor)} {self._scope.pointers[tensor.name]}" for tensor in self._tensors]
-        taken += [f"const int64_t {self._scope.size(name)}" for name in extents]
-        taken += [f"const int {self._threads}"] if kernel.grid else []
+        taken += [f"int64_t {size}" for _, size in sizes] + ([f"int {self._threads}"] if self._kernel.grid else [])
+        writer = Writer()
         writer.line(self._summary())
-        with writer.block(f"static void {self._name}({', '.join(taken)})"):
-            for name in self._used:
-                index = self._scope.index(name)
-                if index.block:
-                    writer.line(f"constexpr int64_t {index.block} = {kernel.indices[name].block};")
-            self._parallel()
-        return KernelFunction(self._name, writer.text, tuple(t.name for t in self._tensors), extents)
+        with writer.block(signature(f"static void {self._name}", taken)):
+            for name, block in blocks:
+                writer.line(f"constexpr int64_t {name} = {block};")
+            writer.paste(body)
+        return KernelFunction(
+            self._name, writer.text, tuple(t.name for t in self._tensors), tuple(name for name, _ in sizes)
+        )
 
     def _summary(self) -> str:
         reads = ", ".join(tensor.name for tensor in self._kernel.reads) or "nothing"
@@ -219,25 +219,6 @@ class _KernelPrinter:
                 for line in self._scope.declarations(leaf):
                     self._writer.line(line)
 
-    # What is used
-
-    def _used_indices(self) -> tuple[str, ...]:
-        """Indices whose extents or blocks the function mentions, in order of declaration."""
-        used = set(self._kernel.grid)
-        for tensor in self._tensors:
-            used |= set(tensor.indices)
-        for block in self._flat.blocks:
-            used |= {*block.list_indices, *block.type.axes}
-        for term in _terms(self._flat.steps):
-            for leaf in walk(term):
-                used |= leaf.free
-                if isinstance(leaf, Size):
-                    used.add(leaf.index)
-                if isinstance(leaf, Read):
-                    used |= {name for address in leaf.addresses for name, _ in address.sizes}
-        used |= set(_loop_indices(self._flat.steps))
-        return tuple(index.name for index in self._kernel.indices if index.name in used)
-
 
 def _name(block: LocalBlock | PackedOperand) -> str:
     return block.name
@@ -258,13 +239,6 @@ def _terms(steps: tuple[Step, ...]) -> Iterator[Term]:
                 yield from _terms(body)
             case Remark():
                 pass
-
-
-def _loop_indices(steps: tuple[Step, ...]) -> Iterator[str]:
-    for step in steps:
-        if isinstance(step, Repeat):
-            yield step.index
-            yield from _loop_indices(step.body)
 
 
 def _leaves(steps: tuple[Step, ...], scope: KernelScope) -> Iterator[Read | Local]:

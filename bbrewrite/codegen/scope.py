@@ -6,12 +6,13 @@ bound. This file knows where things are; it does not print loops or expressions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.names import Names
-from bbrewrite.codegen.text import storage_type, value_type
+from bbrewrite.codegen.text import bare, storage_type, value_type
 from bbrewrite.core.addresses import Address, index_address
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
@@ -209,7 +210,8 @@ class KernelScope:
 
 
 def _factor(text: str) -> str:
-    return text if text.replace("_", "a").isalnum() else f"({text})"
+    called = re.sub(r"^[\w:]+(?=\()", "", text)
+    return text if re.fullmatch(r"\w+", text) or bare(called) != called else f"({text})"
 
 
 def _signed_product(coefficient: int, value: str) -> str:

@@ -12,7 +12,7 @@ from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
 from bbrewrite.codegen.scalars import folded_letter, signature_of
 from bbrewrite.codegen.scope import KernelScope, Position
 from bbrewrite.codegen.steps import Assign, Fold, Pack, Product
-from bbrewrite.codegen.text import Writer, bare, number, storage_type, value_type
+from bbrewrite.codegen.text import LONGEST_LINE, Writer, bare, number, storage_type, value_type
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
@@ -179,8 +179,9 @@ class StepPrinter:
 
     def _loop(self, variable: str, axis: str, body: list[str]) -> None:
         """A loop over entries; a body of one line follows without braces."""
-        if len(body) == 1:
-            self._writer.line(f"{self._for(variable, axis)} {body[0]}")
+        line = f"{self._for(variable, axis)} {body[0]}"
+        if len(body) == 1 and len(line) <= LONGEST_LINE:
+            self._writer.line(line)
             return
         with self._writer.block(self._for(variable, axis)):
             self._write(body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -19,6 +19,9 @@ _STORAGE = {
     Element.F32: "float",
     Element.F64: "double",
 }
+
+
+LONGEST_LINE = 110
 
 
 class Writer:
@@ -40,6 +43,11 @@ class Writer:
         yield
         self._depth -= 1
         self.line("}")
+
+    def paste(self, other: Writer) -> None:
+        """Adds the lines of another text, at the current indentation."""
+        for text in other._lines:
+            self.line(text)
 
     @property
     def text(self) -> str:
@@ -79,6 +87,12 @@ def number(value: float, element: Element) -> str:
 
 def _signed(text: str) -> str:
     return f"({text})" if text.startswith("-") else text
+
+
+def signature(head: str, parameters: Sequence[str]) -> str:
+    """`head(parameters)`, over several lines where it is long."""
+    line = f"{head}({', '.join(parameters)})"
+    return line if len(line) <= LONGEST_LINE else f"{head}(\n    " + ",\n    ".join(parameters) + ")"
 
 
 def bare(text: str) -> str:

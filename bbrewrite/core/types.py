@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from bbrewrite.core.elements import Element, as_float, wider
 from bbrewrite.core.indices import IndexTable
@@ -107,7 +108,8 @@ class Typing:
         self._table = table
         self._indices = indices
         self._tensors = tensors
-        self._locals: Mapping[str, Type] = {} if locals is None else locals  # looked up late: a caller may add to it
+        # Looked up late: a caller may add to it.
+        self._locals: Mapping[str, Type] = {} if locals is None else locals
         self._known: dict[Term, Type] = {}
 
     def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
@@ -245,9 +247,7 @@ def result_element(function: ScalarFunction | None, elements: tuple[Element | No
     rule = function.type_rule if function else "wider"
     if rule == "bool":
         return Element.BOOL
-    found: Element | None = None
-    for element in elements[1:] if rule == "select" else elements:
-        found = wider(found, element)
+    found = reduce(wider, elements[1:] if rule == "select" else elements)
     if rule == "float":
         return as_float(found)
     # Arithmetic on bools counts: true + true is 2.

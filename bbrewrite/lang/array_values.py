@@ -201,8 +201,7 @@ class Values(ABC):
         function = self._scope.table.functions[name]
         elements = tuple(operand.element for operand in good)
         numbers = function.type_rule in ("wider", "float") and name not in ("maximum", "minimum")
-        on_bool = ElementType.BOOL in elements and set(elements) <= {ElementType.BOOL, None}
-        if numbers and on_bool and not self._is_general:
+        if numbers and set(elements) == {ElementType.BOOL} and not self._is_general:
             self._arithmetic_on_bool(name, span, inside)
             return None
         free = merged(good)

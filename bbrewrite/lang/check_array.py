@@ -25,10 +25,10 @@ from bbrewrite.lang.scope import Scope
 def check_array_program(parsed: Parsed, table: OperatorTable) -> ArrayProgram:
     """The program that the statements make. Raises InputError with every fault, those of parsing included."""
     statements = parsed.statements
-    scope = Scope(table, statements)
+    scope = Scope(table, statements, parsed.faulty_names)
     expressions = Expressions(scope)
     definitions: list[ArrayDefinition] = []
-    name = check_header(scope, statements, is_block=False)
+    name = check_header(scope, parsed, is_block=False)
     for statement in statements:
         match statement:
             case syntax.HeaderStatement():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bbrewrite.core.elements import Element, stored_element
+from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
 from bbrewrite.core.spans import Span
@@ -20,9 +21,9 @@ from bbrewrite.lang.scope import Scope
 def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
     """The program that the statements make. Raises InputError with every fault, those of parsing included."""
     statements = parsed.statements
-    scope = Scope(table, statements)
+    scope = Scope(table, statements, parsed.faulty_names)
     definitions: list[Definition] = []
-    name = check_header(scope, statements, is_block=True)
+    name = check_header(scope, parsed, is_block=True)
     for statement in statements:
         match statement:
             case syntax.HeaderStatement():
@@ -48,7 +49,8 @@ def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
     if faults:
         raise InputError(faults)
     inputs = tuple(tensor for tensor in scope.tensors.values() if tensor.role in (Role.INPUT, Role.WEIGHT))
-    return BlockProgram(name, scope.index_table, inputs, tuple(scope.assumptions), tuple(definitions))
+    indices = IndexTable.of(list(scope.indices.values()))
+    return BlockProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions))
 
 
 def _definition(scope: Scope, statement: syntax.DefinitionStatement) -> Definition | None:

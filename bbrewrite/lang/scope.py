@@ -44,16 +44,18 @@ class Declared:
 
 
 class Scope:
-    """Grows as statements are checked in order."""
+    """Grows as statements are checked in order. `broken` are the names that statements with faults would declare."""
 
-    def __init__(self, table: OperatorTable, statements: Iterable[syntax.Statement]) -> None:
+    def __init__(
+        self, table: OperatorTable, statements: Iterable[syntax.Statement], broken: Iterable[str] = ()
+    ) -> None:
         self.table = table
         self.faults: list[Diagnostic] = []
         self.names: dict[str, Declared] = {}
         self.indices: dict[str, Index] = {}
         self.tensors: dict[str, Tensor] = {}
         self.assumptions: list[Assumption] = []
-        self.broken: set[str] = set()
+        self.broken = set(broken)
         self._later: dict[str, Span] = {}
         for statement in statements:
             for word in _declared_words(statement):
