@@ -95,6 +95,5 @@ def _entry_text(program: KernelProgram, kernels: Sequence[KernelFunction], point
         for kernel, function in zip(program.kernels, kernels, strict=True):
             passed = [names[tensor] for tensor in function.tensors] + [names[_size(name)] for name in function.extents]
             passed += ["threads"] if kernel.grid else []
-            # Qualified, because an argument may have the kernel's name.
-            writer.line(f"::{function.name}({', '.join(passed)});")
+            writer.line(f"{function.name}({', '.join(passed)});")
     return writer.text
