@@ -6,20 +6,25 @@ It is printed from a `RunResult` alone. The JSON object is in `json_report.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
+import textwrap
 from statistics import median
 
 from rich.console import Console
-from rich.table import Table
 
+from bbrewrite.cli.wrapping import wrapped
 from bbrewrite.pipeline import Fusion, Movement, RunResult
+from bbrewrite.plan.printing import print_kernel_program
 from bbrewrite.verify.compare import Comparison
+
+type _Row = tuple[str, str, str, str]  # what it is, unfused, fused, a remark
 
 
 def print_run(console: Console, result: RunResult) -> None:
     """Everything about a run: the fused program, what it saves, how it was derived, and whether it is right."""
     fusion = result.fusion
     _print_heading(console, result)
-    print_block_program(console, fusion.text)
+    _print_kernels(console, fusion)
     times = (median(result.unfused_ms), median(result.fused_ms))
     _print_table(console, [*_movement_rows(fusion.before, fusion.after), _time_row("time", *times)])
     print_derivation(console, fusion)
@@ -52,6 +57,7 @@ def print_bench(console: Console, result: RunResult) -> None:
 def print_fusion(console: Console, fusion: Fusion) -> None:
     """The fused block program, its data movement and derivation."""
     print_block_program(console, fusion.text)
+    _print_kernels(console, fusion)
     _print_table(console, _movement_rows(fusion.before, fusion.after))
     print_derivation(console, fusion)
     _print_notes(console, fusion)
@@ -66,7 +72,12 @@ def _print_heading(console: Console, result: RunResult) -> None:
 
 
 def print_block_program(console: Console, text: str) -> None:
-    """A block program as it parses back: never wrapped, so that it can be copied."""
+    """A block program as it parses back: broken only where the language allows it, so that it can be copied."""
+    console.print(wrapped(text.rstrip("\n"), console.width) + "\n", soft_wrap=True, markup=False)
+
+
+def _print_kernels(console: Console, fusion: Fusion) -> None:
+    text = print_kernel_program(fusion.fused.kernels, fusion.request.rules.table)
     console.print(text.rstrip("\n") + "\n", soft_wrap=True, markup=False)
 
 
@@ -84,8 +95,11 @@ def print_derivation(console: Console, fusion: Fusion) -> None:
     meanings = {rule.name: rule.meaning for rule in fusion.request.rules.rules}
     width = max((len(name) for name in applied), default=0)
     for name, count in sorted(applied.items(), key=lambda item: (-item[1], item[0])):
-        line = f"{count:5}  {name:{width}}  {meanings[name]}".rstrip()
-        console.print(line, markup=False, overflow="ellipsis", no_wrap=True)
+        head = f"{count:5}  {name:{width}}  "
+        room = max(console.width - len(head), 20)
+        lines = textwrap.wrap(meanings[name], room) or [""]
+        for start, line in zip([head, *repeat(" " * len(head))], lines, strict=False):
+            console.print((start + line).rstrip(), markup=False, soft_wrap=True)
     console.print()
 
 
@@ -108,7 +122,7 @@ def _print_verdict(console: Console, comparison: Comparison) -> None:
             console.print(f"  {remark}", markup=False)
 
 
-def _movement_rows(before: Movement, after: Movement) -> list[tuple[str, str, str, str]]:
+def _movement_rows(before: Movement, after: Movement) -> list[_Row]:
     return [
         ("kernels", str(before.kernels), str(after.kernels), ""),
         ("buffers", str(before.buffers), str(after.buffers), ""),
@@ -118,15 +132,12 @@ def _movement_rows(before: Movement, after: Movement) -> list[tuple[str, str, st
     ]
 
 
-def _print_table(console: Console, rows: list[tuple[str, str, str, str]]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    for name in ("unfused", "fused"):
-        table.add_column(name, justify="right")
-    table.add_column("")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+def _print_table(console: Console, rows: list[_Row]) -> None:
+    rows = [("", "unfused", "fused", ""), *rows]
+    name_width, *widths = (max(len(row[column]) for row in rows) for column in range(3))
+    for name, unfused, fused, remark in rows:
+        line = f"{name:{name_width}}  {unfused:>{widths[0]}}  {fused:>{widths[1]}}  {remark}"
+        console.print(line.rstrip(), markup=False, soft_wrap=True)
     console.print()
 
 
@@ -159,7 +170,7 @@ def _less(before: Movement, after: Movement) -> str:
     return f"{before.global_bytes / after.global_bytes:.1f}x less"
 
 
-def _time_row(name: str, unfused: float, fused: float) -> tuple[str, str, str, str]:
+def _time_row(name: str, unfused: float, fused: float) -> _Row:
     ratio = unfused / fused if fused else 1.0
     speed = f"{ratio:.2f}x faster" if ratio >= 1 else f"{1 / ratio:.2f}x slower"
     return (name, _time(unfused), _time(fused), speed)
