@@ -14,7 +14,7 @@ from bbrewrite.codegen.kernels import KernelFunction, print_kernel
 from bbrewrite.codegen.names import Names
 from bbrewrite.codegen.text import Writer, signature, storage_type
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import Tensor
+from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.plan.kernel import KernelProgram
 
 _PRELUDE = """\
@@ -33,12 +33,21 @@ static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) 
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """How a program's C function is called: pointers to `tensors`, then `extents` (root indices), then the threads."""
+    """How a program's C function is called: with pointers to tensors, extents of root indices, and the threads."""
 
     name: str
-    tensors: tuple[Tensor, ...]  # inputs and weights, outputs, buffers
-    extents: tuple[str, ...]
-    declaration: str  # without the semicolon
+    tensor_arguments: tuple[tuple[Tensor, str], ...]  # inputs and weights, outputs, buffers, with their C names
+    extent_arguments: tuple[tuple[str, str], ...]  # root indices, with their C names
+
+    @property
+    def declaration(self) -> str:
+        """The C++ declaration, without the semicolon."""
+        taken: list[str] = []
+        for tensor, name in self.tensor_arguments:
+            constant = "const " if tensor.role in (Role.INPUT, Role.WEIGHT) else ""
+            taken.append(f"{constant}{storage_type(tensor.element)}* {name}")
+        taken += [f"int64_t {name}" for _, name in self.extent_arguments] + ["int threads"]
+        return signature(f"void {self.name}", taken)
 
 
 @dataclass(frozen=True)
@@ -65,35 +74,28 @@ def print_programs(programs: Sequence[KernelProgram], table: OperatorTable) -> S
 
 def entry_point(program: KernelProgram, name: str) -> EntryPoint:
     """The C function of a program."""
-    tensors = (*program.inputs, *program.outputs, *program.buffers)
-    extents = tuple(index.name for index in program.indices if not index.same_as)
-    names = _argument_names(program, tensors, extents)
-    constant = len(program.inputs)
-    taken = [
-        f"{'const ' if position < constant else ''}{storage_type(tensor.element)}* {names[tensor.name]}"
-        for position, tensor in enumerate(tensors)
-    ]
-    taken += [f"int64_t {names[_size(extent)]}" for extent in extents] + ["int threads"]
-    return EntryPoint(name, tensors, extents, signature(f"void {name}", taken))
-
-
-def _argument_names(program: KernelProgram, tensors: Sequence[Tensor], extents: Sequence[str]) -> dict[str, str]:
-    """C names of an entry point's arguments, which must not hide the kernels that it calls."""
+    # Arguments must not hide the kernels that the function calls.
     names = Names(frozenset({"threads", *(f"kernel_{kernel.name}" for kernel in program.kernels)}))
-    found = {tensor.name: names.fresh(tensor.name) for tensor in tensors}
-    return found | {_size(extent): names.fresh(_size(extent)) for extent in extents}
-
-
-def _size(index: str) -> str:
-    return f"size_{index}"
+    tensors = (*program.inputs, *program.outputs, *program.buffers)
+    return EntryPoint(
+        name,
+        tuple((tensor, names.fresh(tensor.name)) for tensor in tensors),
+        tuple((index.name, names.fresh(f"size_{index.name}")) for index in program.indices if not index.same_as),
+    )
 
 
 def _entry_text(program: KernelProgram, kernels: Sequence[KernelFunction], point: EntryPoint) -> str:
-    names = _argument_names(program, point.tensors, point.extents)
+    tensors = {tensor.name: name for tensor, name in point.tensor_arguments}
+    extents = dict(point.extent_arguments)
+    used = {name for function in kernels for name in function.extents}
+    unused = [extents[name] for name in extents if name not in used]
+    unused += [] if any(kernel.grid for kernel in program.kernels) else ["threads"]
     writer = Writer()
     with writer.block(f'extern "C" {point.declaration}'):
+        for name in unused:
+            writer.line(f"(void){name};")
         for kernel, function in zip(program.kernels, kernels, strict=True):
-            passed = [names[tensor] for tensor in function.tensors] + [names[_size(name)] for name in function.extents]
+            passed = [tensors[tensor] for tensor in function.tensors] + [extents[name] for name in function.extents]
             passed += ["threads"] if kernel.grid else []
             writer.line(f"{function.name}({', '.join(passed)});")
     return writer.text

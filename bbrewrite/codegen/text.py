@@ -77,9 +77,9 @@ def number(value: float, element: Element) -> str:
         return "NAN"
     if math.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
-    text = str(np.float32(value)) if element is Element.F32 else repr(float(value))
-    if "inf" in text:  # a double beyond the range of float
+    if element is Element.F32 and abs(value) > float(np.finfo(np.float32).max):
         return "INFINITY" if value > 0 else "-INFINITY"
+    text = str(np.float32(value)) if element is Element.F32 else repr(float(value))
     if not any(mark in text for mark in ".e"):
         text += ".0"
     return _signed(text + "f" if element is Element.F32 else text)

@@ -16,8 +16,8 @@ from bbrewrite.core.elements import as_float
 from bbrewrite.core.spans import Span
 from bbrewrite.lang import syntax
 from bbrewrite.lang.array_types import fold_element
-from bbrewrite.lang.array_values import Environment, Resolved, Values, count_indices, merged
-from bbrewrite.lang.diagnostics import Related
+from bbrewrite.lang.array_values import Environment, Resolved, Values, merged
+from bbrewrite.lang.diagnostics import Related, counted
 from bbrewrite.lang.scope import LIBRARY, REDUCTIONS, Scope, shown_symbols
 
 _DEFAULT_EPS = {"layer_norm": 1e-5, "rms_norm": 1e-5}
@@ -53,6 +53,7 @@ class Expressions(Values):
                 scope.report("name-clash", f"`{word.text}` is a parameter twice", word.span, related=related)
             seen.setdefault(word.text, word.span)
         before = len(scope.faults)
+        scope.defining = statement.name.text
         # An index parameter stands for any index: while checking, for one whose extent nothing is known about.
         stand_ins = {word.text: f"{word.text} of {statement.name.text}" for word in statement.indices}
         anything = Resolved(Literal(1.0), None)
@@ -98,10 +99,11 @@ class Expressions(Values):
         if name in inside.parameters:
             self._fault("wrong-kind", f"`{name}` is a parameter, a value; it cannot be called", node.span, inside)
             return None
-        if name not in ("layer_norm", "rms_norm"):
-            for keyword in node.keywords:
-                message = f"`{name}` has no argument `{keyword.name.text}`"
-                self._fault("argument", message, keyword.name.span, inside)
+        if name not in _DEFAULT_EPS and node.keywords:
+            keyword = node.keywords[0].name
+            message = f"`{name}` has no argument `{keyword.text}`"
+            self._fault("argument", message, keyword.span, inside, "to compare, write `==`")
+            return None
         if name in REDUCTIONS or name in LIBRARY:
             return self._reduction(name, brackets, node, inside)
         if name in self._functions:
@@ -145,7 +147,7 @@ class Expressions(Values):
         operands = [self._resolve(argument, inside) for argument in node.arguments]
         arity = self._scope.table.functions[name].arity
         if len(operands) != arity:
-            message = f"`{name}` takes {_arguments(arity)}; {len(operands)} given"
+            message = f"`{name}` takes {counted(arity, 'argument')}; {len(operands)} given"
             self._fault("argument", message, node.span, inside)
             return None
         return self._apply(name, operands, node.span, inside)
@@ -210,13 +212,14 @@ class Expressions(Values):
         indices = self._bound_indices(brackets or (), inside)
         declared = Related(statement.name.span, "defined here")
         if len(arguments) != len(statement.parameters):
-            message = f"`{name}` takes {_arguments(len(statement.parameters))}; {len(arguments)} given"
+            message = f"`{name}` takes {counted(len(statement.parameters), 'argument')}; {len(arguments)} given"
             self._fault("argument", message, node.span, inside, "", declared)
             return None
         if indices is None:
             return None
         if len(indices) != len(statement.indices):
-            message = f"`{name}` takes {count_indices(len(statement.indices))} in square brackets; {len(indices)} given"
+            takes = counted(len(statement.indices), "index", "indices")
+            message = f"`{name}` takes {takes} in square brackets; {len(indices)} given"
             self._fault("argument", message, node.span, inside, "", declared)
             return None
         parameters = {word.text: value for word, value in zip(statement.parameters, arguments, strict=True)}
@@ -228,7 +231,3 @@ class Expressions(Values):
         # A message about an index of the body helps most at the call.
         argument_free = merged([value for value in arguments if value is not None])
         return replace(found, free={index: argument_free.get(index, node.span) for index in found.free})
-
-
-def _arguments(number: int) -> str:
-    return "1 argument" if number == 1 else f"{number} arguments"

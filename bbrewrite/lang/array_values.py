@@ -17,7 +17,7 @@ from bbrewrite.core.types import result_element
 from bbrewrite.lang import syntax
 from bbrewrite.lang.address_syntax import AddressError, parse_address
 from bbrewrite.lang.array_types import number_element
-from bbrewrite.lang.diagnostics import Related
+from bbrewrite.lang.diagnostics import Related, counted
 from bbrewrite.lang.functions import function_of
 from bbrewrite.lang.parser import GREATEST_DEPTH
 from bbrewrite.lang.scope import LIBRARY, REDUCTIONS, Scope, function_names
@@ -99,7 +99,8 @@ class Values(ABC):
             self._unknown_value(name, span, inside)
             return None
         if tensor.indices:
-            message = f"`{name}` has {count_indices(len(tensor.indices))}; name them all"
+            rank = counted(len(tensor.indices), "index", "indices")
+            message = f"`{name}` has {rank}; name them all"
             self._fault("rank", message, span, inside, f"write `{name}[{', '.join(tensor.indices)}]`")
             return None
         return Resolved(Element(name, (), span), tensor.element)
@@ -141,7 +142,8 @@ class Values(ABC):
                 self._scope.report_unknown(base.name, node.span, "a tensor", self._scope.tensors)
             return None
         if len(node.addresses) != len(tensor.indices):
-            message = f"`{base.name}` has {count_indices(len(tensor.indices))}; {len(node.addresses)} given"
+            rank = counted(len(tensor.indices), "index", "indices")
+            message = f"`{base.name}` has {rank}; {len(node.addresses)} given"
             hint = f"write `{base.name}[{', '.join(tensor.indices)}]`" if tensor.indices else f"write `{base.name}`"
             declared = Related(self._scope.names[base.name].span, "declared here")
             self._fault("rank", message, node.span, inside, hint, declared)
@@ -234,8 +236,3 @@ def merged(operands: list[Resolved]) -> dict[str, Span]:
         for index, span in operand.free.items():
             free.setdefault(index, span)
     return free
-
-
-def count_indices(number: int) -> str:
-    """A number of indices in words."""
-    return "no indices" if number == 0 else "1 index" if number == 1 else f"{number} indices"

@@ -61,7 +61,7 @@ def _definition(
     scope: Scope, expressions: Expressions, statement: syntax.DefinitionStatement
 ) -> ArrayDefinition | None:
     """Checks a definition and enters its tensor."""
-    name = statement.name.text
+    name = scope.defining = statement.name.text
     good = scope.distinct_indices(statement.indices, f"in {name}")
     declared = scope.element(statement.element) if statement.element else None
     value = expressions.resolve(statement.expression)

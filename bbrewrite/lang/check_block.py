@@ -56,6 +56,7 @@ def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
 def _definition(scope: Scope, statement: syntax.DefinitionStatement) -> Definition | None:
     """Checks a definition and enters its tensor."""
     name = statement.name
+    scope.defining = name.text
     if statement.indices:
         hint = f"write `{name.text} = {' '.join(f'map {index.text}:' for index in statement.indices)} ...`"
         scope.report("level", "the indices of a block program's list are those of its maps", name.span, hint)

@@ -67,11 +67,19 @@ def _explain(before: Sequence[Token], token: Token, accepted: frozenset[str]) ->
         return f"`{token.value}` cannot follow an operator directly", "put brackets around it"
     if len(before) == 1 and previous.type == "NAME" and token.type in _WORDS:
         return f"no statement begins with `{previous.value}`", did_you_mean(previous.value, _KEYWORDS)
+    if _names_indices(before, accepted):
+        return "", "only names of indices stand in these brackets"
     if token.type in _WORDS | {"NUMBER"} and "PLUS" in accepted:
         return f"an operator is missing between `{previous.value}` and `{token.value}`", ""
     if token.type in _WORDS and token.type not in ("NAME", "NOT", "MAP", "REDUCE") and "NAME" in accepted:
         return f"`{token.value}` is a word of the language and cannot be a name here", ""
     return "", ""
+
+
+def _names_indices(before: Sequence[Token], accepted: frozenset[str]) -> bool:
+    """Whether the brackets behind a declared or defined name are being read."""
+    is_open = any(token.type == "LEFT_SQUARE" for token in before) and before[-1].type != "RIGHT_SQUARE"
+    return is_open and accepted in (frozenset({"NAME"}), frozenset({"COMMA", "RIGHT_SQUARE"}))
 
 
 def _explain_start(token: Token) -> tuple[str, str]:

@@ -56,6 +56,7 @@ class Scope:
         self.tensors: dict[str, Tensor] = {}
         self.assumptions: list[Assumption] = []
         self.broken = set(broken)
+        self.defining = ""  # the name whose definition is being checked
         self._later: dict[str, Span] = {}
         for statement in statements:
             for word in _declared_words(statement):
@@ -92,6 +93,9 @@ class Scope:
             message = f"`{name}` is {_with_article(declared.kind)}; {wanted} is needed here"
             related = (Related(declared.span, "declared here"),)
             self.report("wrong-kind", message, span, related=related)
+        elif name == self.defining:
+            message = f"`{name}` is used in its own definition"
+            self.report("used-before-declared", message, span, "there is no recursion")
         elif name in self._later:
             related = (Related(self._later[name], "declared here"),)
             message = f"`{name}` is used before it is declared"
@@ -111,7 +115,8 @@ class Scope:
         if self.index_table.same_extent(plain, axis):
             return True
         both_known = None not in (self.index_table.extent(plain), self.index_table.extent(axis))
-        message = f"`{plain}` has another extent than `{axis}`, the index of `{tensor}` here"
+        verb = "has" if both_known else "may have"
+        message = f"`{plain}` {verb} another extent than `{axis}`, the index of `{tensor}` here"
         hint = "" if both_known else f"if they are equal, declare `index {plain} = {axis}`"
         places = tuple(Related(self.names[name].span, f"`{name}` is declared here") for name in (plain, axis))
         self.report("extent", message, span, hint, (*places, *calls))

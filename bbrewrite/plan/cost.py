@@ -8,7 +8,7 @@ product of its axes' extents and of the trip counts of the loops that are not am
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -25,6 +25,8 @@ from bbrewrite.plan.term_costs import LAYOUT_WORK, body_work
 
 # Calling a block operator costs about this long, whatever the block's size.
 STATEMENT_SECONDS = 2.0e-8
+# Writing a block to local memory and reading it back, in vector instructions for one vector.
+PASS_WORK = 3.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class NestEvents:
     """Everything in a nest that costs. Products have axes (rows, columns, contracted)."""
 
     products: tuple[Event, ...]
+    packing: tuple[Event, ...]  # elements
     vector_work: tuple[Event, ...]
     loads: tuple[Event, ...]  # bytes from global memory
     stores: tuple[Event, ...]
@@ -81,6 +84,7 @@ class _Summary:
         self._typing = typing
         self._tensors = tensors
         self._products: list[Event] = []
+        self._packing: list[Event] = []
         self._vector: list[Event] = []
         self._loads: list[Event] = []
         self._stores: list[Event] = []
@@ -94,6 +98,7 @@ class _Summary:
         self._visit(body, grid)
         return NestEvents(
             tuple(self._products),
+            tuple(self._packing),
             tuple(self._vector),
             tuple(self._loads),
             tuple(self._stores),
@@ -120,9 +125,8 @@ class _Summary:
                     self._visit(inner, (*loops, index))
                 case Let(target, expression) | Update(target, expression):
                     self._statements.append(Event(1.0, (), loops))
-                    if not expression.children and not isinstance(expression, Read):
-                        around = (*loops, *(i for i in target.list_indices if i not in loops))
-                        self._vector.append(Event(LAYOUT_WORK, target.type.axes, around))
+                    around = (*loops, *(i for i in target.list_indices if i not in loops))
+                    self._vector.append(Event(PASS_WORK, target.type.axes, around))
                     self._expression(expression, loops, loaded)
                 case Store(tensor, expression):
                     axes = self._typing.block(expression).axes
@@ -154,10 +158,10 @@ class _Summary:
             axes = (rows, columns, contracted)
             self._products.append(Event(2.0, axes, loops))
             self._flops.append(Event(2.0, axes, loops))
-            # The second operand is packed on load, the first copied where it is no block in memory.
-            self._vector.append(Event(2 * LAYOUT_WORK, (columns, contracted), loops))
+            # The second operand is packed on load, the first written to a block where it is none in memory.
+            self._packing.append(Event(1.0, (columns, contracted), loops))
             if not isinstance(term.operands[0], Read | Local):
-                self._vector.append(Event(LAYOUT_WORK, (rows, contracted), loops))
+                self._vector.append(Event(PASS_WORK, (rows, contracted), loops))
             return
         widest = max((self._typing.block(operand).axes for operand in term.operands), key=len, default=())
         axes = widest if operator.fold else result.axes
@@ -194,7 +198,9 @@ class NestCosts:
         self._empty = any(extents[name] == 0 for name in names)
         self._grid = [self._column[index] for index in grid]
         self._products = [tuple(self._column[axis] for axis in event.axes) for event in events.products]
-        groups = (events.vector_work, events.statements, events.products, (*events.loads, *events.stores), events.flops)
+        packing = [replace(event, amount=target.packing_operations) for event in events.packing]
+        traffic = (*events.loads, *events.stores)
+        groups = ((*events.vector_work, *packing), events.statements, events.products, traffic, events.flops)
         self._parts = [slice(0, 0)] * len(groups)
         rows: list[list[float]] = []
         amounts: list[float] = []

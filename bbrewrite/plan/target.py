@@ -19,12 +19,11 @@ class Target:
     launch_seconds: float
     global_bytes_per_second: float  # shared by all processors
     local_capacity_bytes: int
-    local_bytes_per_second: float
     vector_lanes: int
     vector_operations_per_second: float
     matrix_flops_per_second: float
     matrix_rows: int
-    matrix_columns: int
+    packing_operations: float
 
 
 def load_target(path: Path) -> Target:
@@ -37,12 +36,11 @@ def load_target(path: Path) -> Target:
         launch_seconds=data["parallel"]["launch_seconds"],
         global_bytes_per_second=data["global_memory"]["bytes_per_second"],
         local_capacity_bytes=data["local_memory"]["capacity_bytes"],
-        local_bytes_per_second=data["local_memory"]["bytes_per_second"],
         vector_lanes=data["vector_unit"]["lanes"],
         vector_operations_per_second=data["vector_unit"]["operations_per_second"],
         matrix_flops_per_second=data["matrix_unit"]["flops_per_second"],
         matrix_rows=data["matrix_unit"]["rows"],
-        matrix_columns=data["matrix_unit"]["columns"],
+        packing_operations=data["matrix_unit"]["packing_operations"],
     )
 
 

@@ -41,7 +41,9 @@ class CompiledProgram:
         function = ctypes.CDLL(str(library))[entry.name]
         function.restype = None
         function.argtypes = (
-            [ctypes.c_void_p] * len(entry.tensors) + [ctypes.c_int64] * len(entry.extents) + [ctypes.c_int]
+            [ctypes.c_void_p] * len(entry.tensor_arguments)
+            + [ctypes.c_int64] * len(entry.extent_arguments)
+            + [ctypes.c_int]
         )
         self._function = function
         self._turn = threading.Lock()
@@ -69,9 +71,9 @@ class CompiledProgram:
         inputs = list(passed.values())
         outputs = {tensor.name: self._output(tensor, extents, out or {}, inputs) for tensor in self.program.outputs}
         passed |= outputs | self._buffers_for(extents)
-        pointers = [passed[tensor.name].ctypes.data for tensor in self._entry.tensors]
+        pointers = [passed[tensor.name].ctypes.data for tensor, _ in self._entry.tensor_arguments]
         with self._turn:
-            self._function(*pointers, *(extents[name] for name in self._entry.extents), threads)
+            self._function(*pointers, *(extents[index] for index, _ in self._entry.extent_arguments), threads)
         return outputs
 
     def _shape(self, tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
@@ -96,7 +98,7 @@ class CompiledProgram:
 
     def _buffers_for(self, extents: Mapping[str, int]) -> dict[str, Array]:
         """The intermediate lists, allocated once for each combination of extents."""
-        key = tuple((name, extents[name]) for name in self._entry.extents)
+        key = tuple((index, extents[index]) for index, _ in self._entry.extent_arguments)
         if key not in self._buffers:
             self._buffers = {
                 key: {t.name: np.empty(self._shape(t, extents), t.element.numpy_type) for t in self.program.buffers}
