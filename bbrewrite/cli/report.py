@@ -5,9 +5,9 @@ It is printed from a `RunResult` alone. The JSON object is in `json_report.py`.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from itertools import repeat
-import textwrap
 from statistics import median
 
 from rich.console import Console
