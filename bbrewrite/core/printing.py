@@ -32,7 +32,7 @@ from bbrewrite.core.terms import (
     Stored,
     Term,
 )
-from bbrewrite.core.types import BlockType, BlockTypeError, ListType, Type, Typing
+from bbrewrite.core.types import BlockType, BlockTypeError, ListType, StoredType, Type, Typing
 
 # How tightly a form binds: a body after `:` loosest, then operators by their precedences (1 to 8), then calls.
 BODY = 0
@@ -129,7 +129,7 @@ def _inferred_element(term: Term, typing: Typing) -> Element | None:
         found: Type = typing.of(term)
     except BlockTypeError:
         return None
-    while isinstance(found, ListType):
+    while isinstance(found, ListType | StoredType):
         found = found.item
     return stored_element(found.element) if isinstance(found, BlockType) else None
 

@@ -172,15 +172,15 @@ class Expressions(Values):
         if operand is None or indices is None:
             return None
         outside = {index: span for index, span in operand.free.items() if index not in indices}
-        depth = operand.depth + 1
+        depth, size = operand.depth + 1, operand.size + 1
         if name in REDUCTIONS:
             fold = Fold(name, indices, operand.expression, node.span)
-            return Resolved(fold, fold_element(name, operand.element), outside, depth)
+            return Resolved(fold, fold_element(name, operand.element), outside, depth, size)
         if name in _KEEPS_INDICES:
             spans = [expression.span for expression in brackets]
             outside |= {index: operand.free.get(index, span) for index, span in zip(indices, spans, strict=True)}
         call = LibraryCall(name, indices, operand.expression, eps, node.span)
-        return Resolved(call, as_float(operand.element), outside, depth)
+        return Resolved(call, as_float(operand.element), outside, depth, size)
 
     def _eps(self, name: str, node: syntax.CallSyntax, inside: Environment) -> float | None:
         eps = _DEFAULT_EPS.get(name)

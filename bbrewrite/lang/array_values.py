@@ -22,15 +22,21 @@ from bbrewrite.lang.functions import function_of
 from bbrewrite.lang.parser import GREATEST_DEPTH
 from bbrewrite.lang.scope import LIBRARY, REDUCTIONS, Scope, function_names
 
+_GREATEST_SIZE = 10_000
+
 
 @dataclass(frozen=True)
 class Resolved:
-    """A checked expression, the element type of its values, and where each free index is used first."""
+    """A checked expression, the element type of its values, and where each free index is used first.
+
+    `depth` and `size` measure it as a tree: `def`s can make short texts very large.
+    """
 
     expression: ArrayExpression
     element: ElementType | None
     free: Mapping[str, Span] = field(default_factory=dict[str, Span])
     depth: int = 1
+    size: int = 1
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,10 @@ class Values(ABC):
         if found is not None and found.depth > GREATEST_DEPTH:
             message = f"with its `def`s expanded this nests more than {GREATEST_DEPTH} deep"
             self._fault("too-deep", message, node.span, inside, "give a part of it a definition of its own")
+            return None
+        if found is not None and found.size > _GREATEST_SIZE:
+            message = f"with its `def`s expanded this has more than {_GREATEST_SIZE} operations"
+            self._fault("too-large", message, node.span, inside, "give a part of it a definition of its own")
             return None
         return found
 
@@ -202,19 +212,11 @@ class Values(ABC):
             good[position] = checked
         function = self._scope.table.functions[name]
         elements = tuple(operand.element for operand in good)
-        numbers = function.type_rule in ("wider", "float") and name not in ("maximum", "minimum")
-        if numbers and set(elements) == {ElementType.BOOL} and not self._is_general:
-            self._arithmetic_on_bool(name, span, inside)
-            return None
         free = merged(good)
         depth = 1 + max(operand.depth for operand in good)
+        size = 1 + sum(operand.size for operand in good)
         expression = Call(name, tuple(operand.expression for operand in good), span)
-        return Resolved(expression, result_element(function, elements), free, depth)
-
-    def _arithmetic_on_bool(self, name: str, span: Span, inside: Environment) -> None:
-        symbol = self._scope.table.functions[name].symbol or name
-        hint = "write `where(c, 1, 0)` for a truth value as a number, `and` and `or` to combine truth values"
-        self._fault("type", f"`{symbol}` needs a number; this is a truth value", span, inside, hint)
+        return Resolved(expression, result_element(function, elements), free, depth, size)
 
     def _condition(self, value: Resolved, name: str, span: Span, inside: Environment) -> Resolved | None:
         """A truth value; whole numbers, as masks are often kept, count as true where they are not 0."""
@@ -222,7 +224,7 @@ class Values(ABC):
             return value
         if value.element is None or value.element in (ElementType.I32, ElementType.INDEX):
             call = Call("not_equal", (value.expression, Literal(0.0)), span)
-            return Resolved(call, ElementType.BOOL, value.free, value.depth + 1)
+            return Resolved(call, ElementType.BOOL, value.free, value.depth + 1, value.size + 2)
         what = "the first argument of `where`" if name == "where" else f"an operand of `{name}`"
         message = f"{what} is a truth value; this is {value.element}"
         self._fault("type", message, span, inside, "compare it with something: `x != 0`")

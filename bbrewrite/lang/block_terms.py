@@ -13,12 +13,14 @@ from bbrewrite.core.terms import (
     Cast,
     Component,
     IndexValue,
+    Loaded,
     Map,
     Number,
     Pair,
     Read,
     Reduce,
     Size,
+    Stored,
     Term,
 )
 from bbrewrite.lang import syntax
@@ -27,7 +29,7 @@ from bbrewrite.lang.diagnostics import counted, did_you_mean
 from bbrewrite.lang.functions import function_of
 from bbrewrite.lang.scope import LIBRARY, REDUCTIONS, STORED_ELEMENTS, Scope, shown_symbols
 
-_STRUCTURE = {"pair": 2, "first": 1, "second": 1}
+_STRUCTURE = {"pair": 2, "first": 1, "second": 1, "stored": 1, "loaded": 1}
 
 
 class BlockTerms:
@@ -224,11 +226,17 @@ class BlockTerms:
             message = f"`{name}` takes {counted(arity, 'operand')}; {len(operands)} given"
             self._scope.report("argument", message, node.span)
             return None
-        if name == "pair":
-            return Pair(*operands)
-        if name in STORED_ELEMENTS:
-            return Cast(name, operands[0])
-        return Component(0 if name == "first" else 1, operands[0])
+        match name:
+            case "pair":
+                return Pair(*operands)
+            case "first" | "second":
+                return Component(0 if name == "first" else 1, operands[0])
+            case "stored":
+                return Stored(operands[0])
+            case "loaded":
+                return Loaded(operands[0])
+            case _:
+                return Cast(name, operands[0])
 
     def _unknown_operator(self, name: str, span: Span) -> None:
         symbols = shown_symbols(self._scope.table)

@@ -9,7 +9,7 @@ from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
 from bbrewrite.core.spans import Span
 from bbrewrite.core.spreads import with_spreads
 from bbrewrite.core.terms import Term
-from bbrewrite.core.types import BlockTypeError, ListType, PairType, Typing
+from bbrewrite.core.types import BlockType, BlockTypeError, ListType, StoredType, Typing
 from bbrewrite.lang import syntax
 from bbrewrite.lang.block_terms import BlockTerms
 from bbrewrite.lang.declarations import check_assumptions, check_header, check_indices, check_inputs, check_outputs
@@ -92,8 +92,10 @@ def _checked(
     while isinstance(found, ListType):
         indices.append(found.index)
         found = found.item
-    if isinstance(found, PairType):
-        scope.report("type", "a definition holds one list; this is a pair", name, "take its `first` or `second`")
+    if isinstance(found, StoredType) and not indices:
+        found = found.item
+    if not isinstance(found, BlockType):
+        scope.report("type", f"a definition holds one list of blocks, not of a {found}", name)
         return None
     blocked = tuple(index for index in indices if scope.index_table.is_blocked(index))
     if len(set(indices)) < len(indices):

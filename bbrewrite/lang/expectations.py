@@ -26,7 +26,6 @@ _SHOWN = {
     "RIGHT_BRACKET": "`)`",
     "LEFT_SQUARE": "`[`",
     "RIGHT_SQUARE": "`]`",
-    "BY": "`by`",
     "$END": "the end of the statement",
 }
 
@@ -73,7 +72,7 @@ def _explain(before: Sequence[Token], token: Token, accepted: frozenset[str]) ->
         return f"an operator is missing between `{previous.value}` and `{token.value}`", ""
     if token.type in _WORDS and token.type not in ("NAME", "NOT", "MAP", "REDUCE") and "NAME" in accepted:
         return f"`{token.value}` is a word of the language and cannot be a name here", ""
-    return "", ""
+    return "", did_you_mean(previous.value, _KEYWORDS) if len(before) == 1 and previous.type == "NAME" else ""
 
 
 def _names_indices(before: Sequence[Token], accepted: frozenset[str]) -> bool:
@@ -92,7 +91,7 @@ def _explain_start(token: Token) -> tuple[str, str]:
 
 def _in_words(accepted: frozenset[str]) -> str:
     parts: list[str] = []
-    rest = set(accepted)
+    rest = set(accepted) - {"BY"}  # said where block programs are explained; seldom what was meant
     if rest >= _VALUE:
         parts.append("a value")
         rest -= _VALUE | {"MINUS", "NOT", "MAP", "REDUCE"}

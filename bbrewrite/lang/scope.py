@@ -21,7 +21,7 @@ from bbrewrite.lang.diagnostics import Diagnostic, Related, did_you_mean
 REDUCTIONS = ("sum", "max", "min", "prod", "mean")
 LIBRARY = ("softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm", "l2_norm", "variance")
 STORED_ELEMENTS = {element.value: element for element in Element if element not in (Element.INDEX, Element.NUMBER)}
-_STRUCTURE = ("pair", "first", "second", "at", "map", "reduce")
+_STRUCTURE = ("pair", "first", "second", "at", "map", "reduce", "stored", "loaded")
 _WORDS = ("size", "inf", "and", "or", "not")
 
 

@@ -49,9 +49,8 @@ FAULTY = {
     "address_on_the_left": _array("A[m + 1] = s"),
     "empty_call": _array("A[m] = exp()"),
     "deep": _array("A[m] = " + "-" * 2000 + "s"),
-    "deep_by_defs": _array(
-        "def f(x) = exp(" + "exp(" * 20 + "x" + ")" * 20 + ")\nA[m] = " + "f(" * 9 + "s" + ")" * 9
-    ),
+    "deep_by_defs": _array("def f(x) = exp(" + "exp(" * 20 + "x" + ")" * 20 + ")\nA[m] = " + "f(" * 9 + "s" + ")" * 9),
+    "large_by_defs": _array("def f(x) = x * x\nA[m] = " + "f(" * 40 + "s" + ")" * 40),
     "several": _array("A[m] = 2 s\nB[m] = A[m] + t\nC[m] = exp(B[m], 1)"),
     # Declarations
     "no_header": "index m = 4\ninput X[m] : f32\noutput O[m] = X[m]\n",
@@ -112,12 +111,11 @@ FAULTY = {
     "named_infix": _array("A[m] = add(s, 1)"),
     "block_operator": _array("A[m] = dot(X[m, d], X[m, d])"),
     "map_at_array_level": _array("A = map m: s"),
-    "arithmetic_on_bool": _array("A[m] = c[m] + c[m]"),
     "condition_on_float": _array("A[m] = where(s, 1, 0) + where(c[m] and s, 1, 0)"),
     "stored_as_bool": _array("A[m] : bool = s"),
     "unknown_declared_type": _array("A[m] : float = s\nB[m] = A[m]"),
     "number_too_large": _array("A[m] = 1e999"),
-    "type_fault_inside_def": _array("def f(x) = -x\nA[m] = f(c[m])"),
+    "type_fault_inside_def": _array("def f(x) = where(x, 1, 0)\nA[m] = f(s)"),
     "def_arity": _array("def f[i](x) = sum[i](x)\nA[m] = f[n](s, s) + f(s)"),
     "parameter_as_function": _array("def f(x) = x(1) + x[m]\nA[m] = f(s)"),
     # Block level
@@ -134,7 +132,7 @@ FAULTY = {
     "block_def": _block("def f(x) = x"),
     "block_operand_count": _block("A = map m: reduce sum n: (row_sum(X[m, n]), 1)"),
     "block_spread_index": _block("A = map m: map n: row_spread(row_sum(X[m, n]), 3)"),
-    "block_read_of_value": _block("A = map m: (v[m])[m]"),
+    "block_read_of_value": _block("A = map n: (v[n])[n]"),
     "block_two_maps_over_one_index": _block("A = map m: map m: 1"),
     "block_rank": _block("A = map m: X[m] + X"),
     "block_body_in_operand": _block("A = map m: 1 + reduce sum n: row_sum(X[m, n])"),
