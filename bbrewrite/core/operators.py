@@ -208,8 +208,8 @@ _STRUCTURED = (
     Operator("row_shift", (Signature(("rc", "r"), "rc"), Signature(("r", "r"), "r")), "add"),
     Operator("col_scale", (Signature(("rc", "c"), "rc"),), "multiply"),
     Operator("col_shift", (Signature(("rc", "c"), "rc"),), "add"),
-    # A vector repeated along the axis of a named index.
-    Operator("row_spread", (Signature(("r",), "r0"),), "", index_count=1),
+    # A vector repeated along the axis of a named index, and a scalar as the vector of one entry repeated.
+    Operator("row_spread", (Signature(("r",), "r0"), Signature(("",), "0")), "", index_count=1),
     Operator("col_spread", (Signature(("c",), "0c"),), "", index_count=1),
     *(
         Operator(f"{prefix}{name}{suffix}", (signature,), "", name)

@@ -182,8 +182,7 @@ class NestBuilder:
         wanted = _needed_components(monoid)
         bases = _components_read_by_others(monoid, wanted)
         depth = nest.index(term.index) + 1
-        inner = set(nest[depth:])
-        if any(inner & elements[component].free for component in bases):
+        if not required_outside(term, monoid).isdisjoint(nest[depth:]):
             raise UnsuitableOrder(f"{term.monoid} over {term.index} must be inside the loops of its shared state")
         loop_path = self._path_for(base, nest[:depth], tuple(elements[c] for c in wanted), before)
         loop_at = len(loop_path) - 1
@@ -372,18 +371,18 @@ class NestBuilder:
             shared = _common_length(instance.path, path)
             instance.shared_loops = min(instance.shared_loops, shared)
             return instance.result or Local(instance.name)
-        self._recompute(term, path)
+        self._recompute(term, path, before)
         return self._reference(term, path, before)
 
-    def _recompute(self, term: Term, path: _Path) -> None:
-        """Computes a value again inside `path`, in the outermost loop that has all its indices."""
+    def _recompute(self, term: Term, path: _Path, before: _Item | None) -> None:
+        """Computes a value again inside `path`, in the outermost loop that has all its indices, ahead of its user."""
         self._recomputed.add(term)
         wanted = term.free - self._grid
         depth = 0
         while not wanted <= {loop.index for loop in path[:depth]}:
             depth += 1
         base = path[:depth]
-        before: _Item | None = path[depth] if depth < len(path) else None
+        before = path[depth] if depth < len(path) else before
         if isinstance(term, Reduce):
             self._place_reduction(term, base, before)
         else:
@@ -451,6 +450,16 @@ class NestBuilder:
             return Local(node.name, self._by_name[node.name].list_indices) if isinstance(node, Local) else node
 
         return rewrite_bottom_up(expression, change)
+
+
+def required_outside(term: Reduce, monoid: Monoid) -> frozenset[str]:
+    """Indices whose loops must be around the reduction's: those of the states that other states read."""
+    if len(monoid.state) == 1:
+        return frozenset()
+    arguments = dict(zip(monoid.parameters, term.operands, strict=True))
+    bases = _components_read_by_others(monoid, _needed_components(monoid))
+    elements = [_substituted(monoid.element[component], arguments) for component in bases]
+    return frozenset[str]().union(*(element.free for element in elements)) - {term.index}
 
 
 def _runs_inside(instance: _Instance, path: _Path) -> bool:

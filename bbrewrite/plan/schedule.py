@@ -22,7 +22,7 @@ from bbrewrite.core.types import Typing
 from bbrewrite.plan.cost import Cost, NestCosts, summarise
 from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update
 from bbrewrite.plan.naming import name_values
-from bbrewrite.plan.nest import Nest, NestBuilder, UnsuitableOrder
+from bbrewrite.plan.nest import Nest, NestBuilder, UnsuitableOrder, required_outside
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.target import Target
 
@@ -103,6 +103,11 @@ class _Search:
         used = {index for term in terms for index in (*term.free, *([term.index] if isinstance(term, Reduce) else []))}
         used |= {index for output in kernel.outputs for index in output.tensor.indices}
         self._used = tuple(index.name for index in indices if index.name in used)
+        self._outside: dict[str, frozenset[str]] = {}
+        for term in terms:
+            if isinstance(term, Reduce):
+                around = required_outside(term, table.monoids[term.monoid])
+                self._outside[term.index] = self._outside.get(term.index, frozenset()) | around
         self._blocks = tuple(self._starting_block(name) for name in self._used)
         self._options = [self._block_options(name) for name in self._used]
         self._combinations = _columns(self._coarse_combinations())
@@ -149,15 +154,23 @@ class _Search:
             if chosen or not shared:
                 yield tuple(index for index in shared if index in chosen)
 
-    def _orders(self, grid: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    def _orders(self, grid: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Orders of the indices outside the grid that keep shared states inside the loops that they need."""
         rest = tuple(index for index in self._used if index not in grid)
         looping = tuple(index for index in rest if self._extent(index) > self._whole(index))
         single = tuple(index for index in rest if index not in looping)
         if len(looping) > PERMUTED_INDICES:
-            yield tuple(sorted(rest, key=lambda index: index in self._reduced))
-            return
-        for order in permutations(looping):
-            yield (*order, *single)
+            return [self._suitable(sorted(rest, key=lambda index: index in self._reduced))]
+        return list(dict.fromkeys(self._suitable([*order, *single]) for order in permutations(looping)))
+
+    def _suitable(self, order: list[str]) -> tuple[str, ...]:
+        """The order with every index moved behind those whose loops must be around its own."""
+        pending, placed = list(order), list[str]()
+        while pending:
+            ready = (index for index in pending if self._outside.get(index, frozenset()).isdisjoint(pending))
+            placed.append(next(ready, pending[0]))
+            pending.remove(placed[-1])
+        return tuple(placed)
 
     def _whole(self, index: str) -> int:
         """An extent that one block can span, so that its loop has a single iteration."""

@@ -239,8 +239,10 @@ def _element(term: Term, table: OperatorTable) -> Element | None:
         case Apply(operator, operands):
             elements = tuple(_element(operand, table) for operand in operands)
             return result_element(table.functions[operator], elements)
+        case Number(value):
+            return None if value.is_integer() else Element.NUMBER
         case _:
-            return None
+            raise AssertionError(term)
 
 
 def _is_elementwise(term: Term, table: OperatorTable) -> bool:

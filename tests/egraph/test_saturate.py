@@ -311,6 +311,16 @@ rule first
     assert graph.report.rules_applied["last"] == 0
 
 
+@pytest.mark.parametrize(
+    "value", [apply("recip", apply("multiply", A, B)), apply("multiply", apply("recip", A), apply("recip", B))]
+)
+def test_rules_that_go_both_ways(value: Term) -> None:
+    graph = run(single(value), rules("rule recip_of_product\n    recip(x * y)  <=>  recip(x) * recip(y)\n"))
+    for member in (apply("recip", apply("multiply", A, B)), apply("multiply", apply("recip", A), apply("recip", B))):
+        assert contains(graph, graph.roots["Y"], Map("m", Map("n", member)))
+    assert graph.report.rules_applied["recip_of_product"] > 0
+
+
 # --- limits and unsound rules
 
 GROWING = "rule grow\n    exp(x)  =>  exp(x + 1)\n"

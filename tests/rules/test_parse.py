@@ -119,6 +119,14 @@ def test_elementwise_op_is_one_function() -> None:
     assert both.body == Apply("less", (Apply("multiply", (Apply("weight", (A, B)), A)), B))
 
 
+@pytest.mark.parametrize(
+    ("body", "type_rule"),
+    [("a + 1", "wider"), ("a * 0.5", "float"), ("a / 2", "float"), ("where(a < 0, -a, a)", "wider"), ("not a", "bool")],
+)
+def test_type_rule_of_an_op(body: str, type_rule: str) -> None:
+    assert parsed(f"op f(a) = {body}\n").table.functions["f"].type_rule == type_rule
+
+
 def test_structured_op_is_expanded_where_it_is_used() -> None:
     ruleset = parsed(
         """rule r
