@@ -77,7 +77,7 @@ def _explain(before: Sequence[Token], token: Token, accepted: frozenset[str]) ->
 
 def _names_indices(before: Sequence[Token], accepted: frozenset[str]) -> bool:
     """Whether the brackets behind a declared or defined name are being read."""
-    is_open = any(token.type == "LEFT_SQUARE" for token in before) and before[-1].type != "RIGHT_SQUARE"
+    is_open = sum((token.type == "LEFT_SQUARE") - (token.type == "RIGHT_SQUARE") for token in before) > 0
     return is_open and accepted in (frozenset({"NAME"}), frozenset({"COMMA", "RIGHT_SQUARE"}))
 
 

@@ -85,7 +85,7 @@ class Scope:
         return True
 
     def report_unknown(self, name: str, span: Span, wanted: str, candidates: Iterable[str]) -> None:
-        """Reports a name that stands for nothing, or not yet, or for something else than `wanted`."""
+        """Reports a name that stands for nothing (once), or not yet, or for something else than `wanted`."""
         if name in self.broken:
             return
         if name in self.names:
@@ -104,6 +104,7 @@ class Scope:
             self.report("wrong-kind", f"`{name}` is a name of the language; {wanted} is needed here", span)
         else:
             self.report("unknown-name", f"there is no {_bare(wanted)} `{name}`", span, did_you_mean(name, candidates))
+            self.broken.add(name)
 
     @property
     def index_table(self) -> IndexTable:
