@@ -241,7 +241,10 @@ def prepare_numpy(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
 
 
 def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
-    """Both forms as calls of compiled C++, built side by side. Raises CompilerMissing, and InputError for a bad cache."""
+    """Both forms as calls of compiled C++, built side by side.
+
+    Raises CompilerMissing, and InputError where the cache cannot be written.
+    """
     request = fusion.request
     programs = (fusion.unfused.kernels, fusion.fused.kernels)
     compiler = find_compiler()
