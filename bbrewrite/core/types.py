@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from bbrewrite.core.elements import Element, as_float, wider
 from bbrewrite.core.indices import IndexTable
@@ -84,6 +85,9 @@ class PairType:
     first: Type
     second: Type
 
+    def __str__(self) -> str:
+        return f"pair of {self.first} and {self.second}"
+
 
 type Type = BlockType | ListType | StoredType | PairType
 
@@ -104,8 +108,13 @@ class Typing:
         self._table = table
         self._indices = indices
         self._tensors = tensors
-        self._locals = locals or {}
+        # Looked up late: a caller may add to it.
+        self._locals: Mapping[str, Type] = {} if locals is None else locals
         self._known: dict[Term, Type] = {}
+
+    def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
+        """The same program's typing with other local blocks."""
+        return Typing(self._table, self._indices, self._tensors, locals)
 
     def block(self, term: Term) -> BlockType:
         """The type of a term that must be a block."""
@@ -173,7 +182,25 @@ class Typing:
         if plain is not None and not self._indices.same_extent(plain, items.index):
             raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
         blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
-        return _readdressed(items.item, items.index, blocked)
+        return self._readdressed(items.item, 1 if self._indices.is_blocked(items.index) else 0, blocked, 0)
+
+    def _readdressed(self, found: Type, width: int, axes: tuple[str, ...], unread: int) -> Type:
+        """The item type of a list whose index gives `width` axes, read at an address that gives `axes`.
+
+        A block's axes are in the order of its lists' indices, outermost first; `unread` counts those of the lists
+        between this one and the block, so the place of the new axes is counted from the end.
+        """
+        match found:
+            case BlockType(old, element):
+                place = len(old) - unread - width
+                return BlockType((*old[:place], *axes, *old[place + width :]), element)
+            case ListType(inner, item):
+                inside = unread + (1 if self._indices.is_blocked(inner) else 0)
+                return ListType(inner, self._readdressed(item, width, axes, inside))
+            case StoredType():
+                return found
+            case PairType(first, second):
+                return PairType(*(self._readdressed(side, width, axes, unread) for side in (first, second)))
 
     def _loaded(self, term: Term, stored: Type) -> Type:
         if not isinstance(stored, StoredType):
@@ -210,7 +237,9 @@ class Typing:
         axes = result_axes(operator, tuple(operand.axes for operand in operands), term.indices)
         if axes is None:
             shown = ", ".join(str(operand) for operand in operands)
-            raise BlockTypeError(f"{term.operator} does not take ({shown})", term)
+            function = self._table.functions.get(term.operator)
+            name = function.symbol if function and function.symbol else term.operator
+            raise BlockTypeError(f"`{name}` does not take ({shown})", term)
         elements = tuple(operand.element for operand in operands)
         return BlockType(axes, result_element(self._table.functions.get(operator.function), elements))
 
@@ -236,9 +265,7 @@ def result_element(function: ScalarFunction | None, elements: tuple[Element | No
     rule = function.type_rule if function else "wider"
     if rule == "bool":
         return Element.BOOL
-    found: Element | None = None
-    for element in elements[1:] if rule == "select" else elements:
-        found = wider(found, element)
+    found = reduce(wider, elements[1:] if rule == "select" else elements)
     if rule == "float":
         return as_float(found)
     # Arithmetic on bools counts: true + true is 2.
@@ -261,16 +288,3 @@ def _with_element(found: Type, element: Element) -> Type:
             return StoredType(_with_element(item, element))
         case PairType():
             raise AssertionError("a pair is never cast")
-
-
-def _readdressed(found: Type, index: str, axes: tuple[str, ...]) -> Type:
-    """The type with the axis of `index`, where it has one, replaced by the axes of an address."""
-    match found:
-        case BlockType(old, element):
-            return BlockType(tuple(new for axis in old for new in (axes if axis == index else (axis,))), element)
-        case ListType(inner, item):
-            return ListType(inner, _readdressed(item, index, axes))
-        case StoredType():
-            return found
-        case PairType(first, second):
-            return PairType(_readdressed(first, index, axes), _readdressed(second, index, axes))

@@ -83,6 +83,8 @@ class _Lowering:
     def stored(self, value: Value) -> Value:
         """The value in the layout and the element type in which the definition is stored."""
         axes = tuple(name for name in self._indices if self._fresh.indices.is_blocked(name))
+        if axes and not value.axes:
+            value = self._builder.apply("row_spread", value, indices=axes[:1])
         value = self._builder.spread_to(value, axes)
         as_is = stored_element(value.element) is self._element
         return value if as_is else self._builder.cast(value, self._element)

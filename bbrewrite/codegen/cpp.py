@@ -1,0 +1,101 @@
+"""Prints kernel programs as C++20 with OpenMP: a function for each kernel and one `extern "C"` entry point a program.
+
+Extents are arguments, block sizes are constants. Tensors are dense, row-major arrays. The text needs the header
+`bb.hpp` and nothing else of this project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bbrewrite.codegen.functions import FunctionPrinter
+from bbrewrite.codegen.kernels import KernelFunction, print_kernel
+from bbrewrite.codegen.names import Names
+from bbrewrite.codegen.text import Writer, signature, storage_type
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Role, Tensor
+from bbrewrite.plan.kernel import KernelProgram
+
+_PRELUDE = """\
+#include "bb.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
+static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
+"""
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """How a program's C function is called: with pointers to tensors, extents of root indices, and the threads."""
+
+    name: str
+    tensor_arguments: tuple[tuple[Tensor, str], ...]  # inputs and weights, outputs, buffers, with their C names
+    extent_arguments: tuple[tuple[str, str], ...]  # root indices, with their C names
+
+    @property
+    def declaration(self) -> str:
+        """The C++ declaration, without the semicolon."""
+        taken: list[str] = []
+        for tensor, name in self.tensor_arguments:
+            constant = "const " if tensor.role in (Role.INPUT, Role.WEIGHT) else ""
+            taken.append(f"{constant}{storage_type(tensor.element)}* {name}")
+        taken += [f"int64_t {name}" for _, name in self.extent_arguments] + ["int threads"]
+        return signature(f"void {self.name}", taken)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A C++ translation unit, and the entry point of each of its programs."""
+
+    text: str
+    entry_points: tuple[EntryPoint, ...]
+
+
+def print_programs(programs: Sequence[KernelProgram], table: OperatorTable) -> Source:
+    """One translation unit for several programs. Raises BlockTypeError for an ill-typed kernel."""
+    names = Names(frozenset({"bb_blocks", "bb_aligned", "bb_inside"}))
+    entry_names = [names.fresh(program.name) for program in programs]
+    functions = FunctionPrinter(table, names)
+    kernels = [[print_kernel(kernel, table, functions, names) for kernel in program.kernels] for program in programs]
+    points = [entry_point(program, name) for program, name in zip(programs, entry_names, strict=True)]
+    parts = [_PRELUDE, *functions.definitions]
+    for program, printed, point in zip(programs, kernels, points, strict=True):
+        parts += [function.text for function in printed]
+        parts.append(_entry_text(program, printed, point))
+    return Source("\n".join(parts), tuple(points))
+
+
+def entry_point(program: KernelProgram, name: str) -> EntryPoint:
+    """The C function of a program."""
+    # Arguments must not hide the kernels that the function calls.
+    names = Names(frozenset({"threads", *(f"kernel_{kernel.name}" for kernel in program.kernels)}))
+    tensors = (*program.inputs, *program.outputs, *program.buffers)
+    return EntryPoint(
+        name,
+        tuple((tensor, names.fresh(tensor.name)) for tensor in tensors),
+        tuple((index.name, names.fresh(f"size_{index.name}")) for index in program.indices if not index.same_as),
+    )
+
+
+def _entry_text(program: KernelProgram, kernels: Sequence[KernelFunction], point: EntryPoint) -> str:
+    tensors = {tensor.name: name for tensor, name in point.tensor_arguments}
+    extents = dict(point.extent_arguments)
+    used = {name for function in kernels for name in function.extents}
+    unused = [extents[name] for name in extents if name not in used]
+    unused += [] if any(kernel.grid for kernel in program.kernels) else ["threads"]
+    writer = Writer()
+    with writer.block(f'extern "C" {point.declaration}'):
+        for name in unused:
+            writer.line(f"(void){name};")
+        for kernel, function in zip(program.kernels, kernels, strict=True):
+            passed = [tensors[tensor] for tensor in function.tensors] + [extents[name] for name in function.extents]
+            passed += ["threads"] if kernel.grid else []
+            writer.line(f"{function.name}({', '.join(passed)});")
+    return writer.text

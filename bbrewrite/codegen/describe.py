@@ -1,0 +1,79 @@
+"""Block statements as one line of text, for the comments of generated source."""
+
+from __future__ import annotations
+
+import math
+
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.terms import Apply, Cast, IndexValue, Local, Number, Read, Size, Term
+from bbrewrite.plan.kernel import Let, LocalBlock, Store, Update
+
+_ATOM = 9
+
+
+def describe(statement: Let | Update | Store, table: OperatorTable) -> str:
+    """`E = exp(S - M)`; an update is written `:=`."""
+    expression = describe_term(statement.expression, table)
+    match statement:
+        case Store(tensor):
+            return f"{_subscripted(tensor.name, tensor.indices)} = {expression}"
+        case Let(target):
+            return f"{_block(target)} = {expression}"
+        case Update(target):
+            return f"{_block(target)} := {expression}"
+
+
+def describe_term(term: Term, table: OperatorTable) -> str:
+    """The term in the block language."""
+    return _term(term, table)[0]
+
+
+def _term(term: Term, table: OperatorTable) -> tuple[str, int]:
+    match term:
+        case Number(value):
+            if math.isinf(value):
+                return ("inf", _ATOM) if value > 0 else ("-inf", 7)
+            text = str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+            return text, 7 if value < 0 else _ATOM
+        case Size(index):
+            return f"size({index})", _ATOM
+        case IndexValue(index):
+            return index, _ATOM
+        case Read(name, addresses):
+            return _subscripted(name, tuple(map(str, addresses))), _ATOM
+        case Local(name, indices):
+            return _subscripted(name, indices), _ATOM
+        case Cast(_, value):
+            return _term(value, table)
+        case Apply(name, operands, indices):
+            return _apply(name, [_term(operand, table) for operand in operands], indices, table)
+        case _:
+            raise AssertionError(term)
+
+
+def _apply(
+    name: str, operands: list[tuple[str, int]], indices: tuple[str, ...], table: OperatorTable
+) -> tuple[str, int]:
+    function = table.functions.get(name)
+    if function is None or not function.symbol:
+        return f"{name}({', '.join([text for text, _ in operands] + list(indices))})", _ATOM
+    rank = function.precedence
+    if len(operands) == 1:
+        ((text, inner),) = operands
+        space = " " if function.symbol.isalpha() else ""
+        return f"{function.symbol}{space}{text if inner >= rank else f'({text})'}", rank
+    # Comparisons do not chain, and all other infix operators but the power group to the left.
+    left_least = rank + 1 if rank in (4, 8) else rank
+    right_least = rank if rank == 8 else rank + 1
+    (left, left_rank), (right, right_rank) = operands
+    left = left if left_rank >= left_least else f"({left})"
+    right = right if right_rank >= right_least else f"({right})"
+    return f"{left} {function.symbol} {right}", rank
+
+
+def _block(block: LocalBlock) -> str:
+    return _subscripted(block.name, block.list_indices)
+
+
+def _subscripted(name: str, indices: tuple[str, ...]) -> str:
+    return f"{name}[{', '.join(indices)}]" if indices else name

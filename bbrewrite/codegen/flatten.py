@@ -1,0 +1,364 @@
+"""Takes the block statements of a kernel apart into steps.
+
+Folds and products inside an expression become temporary local blocks; so do costly vectors that are spread over a
+matrix, and costly subterms that two steps need. `acc := e + dot(a, b)` becomes an assignment and a product that adds
+to `acc`. What a step looks like in a target language is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from bbrewrite.codegen.access import classify, is_row_contiguous
+from bbrewrite.codegen.describe import describe
+from bbrewrite.codegen.scalars import entries, value_element, work_of
+from bbrewrite.codegen.steps import Assign, FlatKernel, Fold, Pack, PackedOperand, Product, Remark, Repeat, Step
+from bbrewrite.codegen.views import without_views
+from bbrewrite.core.elements import Element
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Tensor
+from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up, walk
+from bbrewrite.core.types import BlockType, Typing
+from bbrewrite.plan.kernel import Kernel, LocalBlock, Loop, Statement, Store, compute_element
+
+# A subterm of at least this work (vector instructions) is worth a block of its own when it would be computed again.
+_COSTLY = 4.0
+
+
+def flatten(kernel: Kernel, table: OperatorTable) -> FlatKernel:
+    """The kernel's steps. Raises BlockTypeError for an ill-typed expression."""
+    memory = _Memory(without_views(kernel), table)
+    steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid))
+    return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed))
+
+
+class _Memory:
+    """The kernel and its local memory, to which temporaries and packed operands are added."""
+
+    def __init__(self, kernel: Kernel, table: OperatorTable) -> None:
+        self.kernel = kernel
+        self.table = table
+        self.blocks = {block.name: block for block in kernel.local_blocks}
+        self.packed: list[PackedOperand] = []
+        self.unused: list[PackedOperand] = []
+        self.tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
+        self._types = {name: block.type for name, block in self.blocks.items()}
+        self.typing = Typing(table, kernel.indices, self.tensors, self._types)
+
+    def temporary(self, stem: str, axes: tuple[str, ...], element: Element) -> LocalBlock:
+        """A new block in local memory."""
+        taken = {*self.blocks, *self.tensors}
+        name = next(n for n in (f"{stem}_{number}" for number in range(1, len(taken) + 2)) if n not in taken)
+        self.blocks[name] = LocalBlock(name, BlockType(axes, element))
+        self._types[name] = self.blocks[name].type
+        return self.blocks[name]
+
+    def packed_operand(self, contracted: str, columns: str, element: Element) -> PackedOperand:
+        """A buffer for a packed operand; one that is free is used again."""
+        sizes = self.kernel.indices[contracted].block, self.kernel.indices[columns].block
+        for operand in self.unused:
+            if (operand.contracted, operand.columns, operand.element) == (*sizes, element):
+                self.unused.remove(operand)
+                return operand
+        assert sizes[0] is not None
+        assert sizes[1] is not None
+        self.packed.append(PackedOperand(f"packed_{len(self.packed) + 1}", sizes[0], sizes[1], element))
+        return self.packed[-1]
+
+
+@dataclass
+class _Scope:
+    """A list of steps under construction, and what has been packed in it, by source, direction and type."""
+
+    steps: list[Step] = field(default_factory=list[Step])
+    packed: dict[tuple[Read | Local, bool, Element], PackedOperand] = field(
+        default_factory=dict[tuple[Read | Local, bool, Element], PackedOperand]
+    )
+    borrowed: list[PackedOperand] = field(default_factory=list[PackedOperand])
+
+    def wrote(self, names: set[str]) -> None:
+        """Forgets packed operands whose source has changed."""
+        for key in list(self.packed):
+            if _leaf_name(key[0]) in names:
+                del self.packed[key]
+
+
+def _statements(memory: _Memory, body: tuple[Statement, ...], bound: frozenset[str]) -> tuple[Step, ...]:
+    scope = _Scope()
+    for statement in body:
+        if isinstance(statement, Loop):
+            inner = _statements(memory, statement.body, bound | {statement.index})
+            scope.steps.append(Repeat(statement.index, inner))
+            scope.wrote(_written(inner))
+            continue
+        scope.steps.append(Remark(describe(statement, memory.table)))
+        target = statement.tensor if isinstance(statement, Store) else statement.target
+        unbound = [index for index in _list_indices(target) if index not in bound]
+        if unbound:
+            # A whole local list is initialised at once.
+            inner_scope = _Scope()
+            _StatementFlattener(memory, inner_scope, target).run(statement.expression)
+            steps = tuple(inner_scope.steps)
+            memory.unused += inner_scope.borrowed
+            for index in reversed(unbound):
+                steps = (Repeat(index, steps),)
+            scope.steps += steps
+        else:
+            _StatementFlattener(memory, scope, target).run(statement.expression)
+        scope.wrote({target.name})
+    memory.unused += scope.borrowed
+    return tuple(scope.steps)
+
+
+class _StatementFlattener:
+    """Flattens one statement: appends to the scope's steps and remembers the temporaries made for its subterms."""
+
+    def __init__(self, memory: _Memory, scope: _Scope, target: LocalBlock | Tensor) -> None:
+        self._memory = memory
+        self._scope = scope
+        self._target = target
+        self._table = memory.table
+        self._typing = memory.typing
+        self._element = target.element.compute_type if isinstance(target, Tensor) else _block_element(target)
+        self._shared: frozenset[Term] = frozenset()
+        self._replaced: dict[Term, Term] = {}
+        self._blocks: dict[tuple[Term, Element], Local] = {}
+
+    def run(self, expression: Term) -> None:
+        expression = rewrite_bottom_up(expression, self._simplified)
+        self._shared = _shared_subterms(expression, self._memory)
+        addends = _addends(expression, self._typing)
+        products = [addend for addend in addends if self._adds_to_target(addend)]
+        if products and isinstance(self._target, LocalBlock):
+            self._accumulate(self._target, [a for a in addends if a not in products], products)
+        else:
+            self._assign_to_target(expression)
+
+    def _simplified(self, term: Term) -> Term:
+        match term:
+            case Apply("power", (base, Number(2.0))):
+                element = self._typing.block(term).element
+                whole = base if element is self._typing.block(base).element or element is None else _cast(element, base)
+                return Apply("multiply", (whole, whole))
+            case Apply("transpose", (Apply("transpose", (inner,)),)):
+                return inner
+            case _:
+                return term
+
+    # Whole statements
+
+    def _adds_to_target(self, term: Term) -> bool:
+        return (
+            isinstance(self._target, LocalBlock)
+            and _is_product(term)
+            and self._typing.block(term).axes == self._target.type.axes
+            and self._product_element(term) is _block_element(self._target)
+        )
+
+    def _accumulate(self, target: LocalBlock, others: list[Term], products: list[Term]) -> None:
+        operands = [self._product_operands(product) for product in products]
+        own = Local(target.name, target.list_indices)
+        if others and others != [own]:
+            total = others[0]
+            for other in others[1:]:
+                total = Apply("add", (total, other))
+            self._assign(target, self._entrywise(total))
+        for position, (left, packed) in enumerate(operands):
+            self._scope.steps.append(Product(target, left, packed, accumulate=bool(others) or position > 0))
+
+    def _assign_to_target(self, expression: Term) -> None:
+        target = self._target
+        if isinstance(target, LocalBlock) and self._is_fold(expression) and _block_element(target) is not Element.BOOL:
+            assert isinstance(expression, Apply)
+            fold = expression.with_children(tuple(self._entrywise(operand) for operand in expression.operands))
+            reads_target = any(isinstance(leaf, Local) and leaf.name == target.name for leaf in walk(fold))
+            if not reads_target and isinstance(fold, Apply):
+                self._scope.steps.append(Fold(target, fold))
+                return
+        self._assign(target, self._entrywise(expression))
+
+    def _assign(self, target: LocalBlock | Tensor, expression: Term) -> None:
+        if isinstance(target, LocalBlock) and self._reads_elsewhere(target, expression):
+            aside = self._memory.temporary(target.name, target.type.axes, _block_element(target))
+            self._scope.steps.append(Assign(aside, expression))
+            expression = Local(aside.name)
+        self._scope.steps.append(Assign(target, expression))
+
+    def _reads_elsewhere(self, target: LocalBlock, expression: Term) -> bool:
+        """Whether some entry of the expression reads the target at another entry than the one it is for."""
+        here = tuple(range(len(self._typing.block(expression).axes)))
+        return any(
+            isinstance(leaf, Local) and leaf.name == target.name and places != here
+            for leaf, places in entries(expression, here, self._typing, self._table)
+        )
+
+    # Expressions: what is left after folds, products and costly parts have become temporaries
+
+    def _entrywise(self, term: Term) -> Term:
+        if term not in self._replaced:
+            self._replaced[term] = self._replacement(term)
+        return self._replaced[term]
+
+    def _replacement(self, term: Term) -> Term:
+        if not isinstance(term, Apply):
+            return term.with_children(tuple(self._entrywise(child) for child in term.children))
+        if _is_product(term):
+            left, packed = self._product_operands(term)
+            target = self._memory.temporary("dot", self._typing.block(term).axes, self._product_element(term))
+            self._scope.steps.append(Product(target, left, packed, accumulate=False))
+            return Local(target.name)
+        operands = tuple(self._entrywise(operand) for operand in term.operands)
+        if self._is_fold(term):
+            fold = Apply(term.operator, operands, term.indices)
+            element = self._value_element(fold)
+            # Truth values are counted, or compared as 0 and 1.
+            kept = Element.INDEX if element is Element.BOOL else element
+            target = self._memory.temporary(term.operator, self._typing.block(fold).axes, kept)
+            self._scope.steps.append(Fold(target, fold))
+            return Local(target.name) if kept is element else _cast(element, Local(target.name))
+        rank = len(self._typing.block(term).axes)
+        operands = tuple(self._in_block(o) if self._is_costly_spread(o, rank) else o for o in operands)
+        rebuilt = Apply(term.operator, operands, term.indices)
+        return self._in_block(rebuilt) if term in self._shared else rebuilt
+
+    def _is_costly_spread(self, operand: Term, rank: int) -> bool:
+        axes = self._typing.block(operand).axes
+        return 0 < len(axes) < rank and work_of(operand, self._table) >= _COSTLY
+
+    def _is_fold(self, term: Term) -> bool:
+        return isinstance(term, Apply) and bool(self._table.operators[term.operator].fold) and not _is_product(term)
+
+    def _in_block(self, term: Term, element: Element | None = None) -> Local:
+        """The value of an entrywise expression as a local block, computed once for the statement."""
+        element = element or self._value_element(term)
+        if (term, element) not in self._blocks:
+            stem = term.operator if isinstance(term, Apply) else _stem(term)
+            target = self._memory.temporary(stem, self._typing.block(term).axes, element)
+            self._scope.steps.append(Assign(target, term))
+            self._blocks[term, element] = Local(target.name)
+        return self._blocks[term, element]
+
+    def _value_element(self, term: Term) -> Element:
+        return value_element(term, self._element if self._element.is_float else Element.F32, self._typing)
+
+    # Products
+
+    def _product_element(self, term: Term) -> Element:
+        element = compute_element(self._typing.block(term).element)
+        return Element.INDEX if element is Element.BOOL else element
+
+    def _product_operands(self, product: Term) -> tuple[Read | Local, PackedOperand]:
+        left, right = product.children
+        element = self._product_element(product)
+        transposed = not (isinstance(right, Apply) and right.operator == "transpose")
+        right = right if transposed else right.children[0]
+        # The right operand first: it may be packed from the target, which the left one is copied from.
+        return self._left_operand(left, element), self._packed(self._right_source(right, element), transposed, element)
+
+    def _left_operand(self, term: Term, element: Element) -> Read | Local:
+        term = self._entrywise(term)
+        match term:
+            case Local(name) if name != self._target.name and _block_element(self._memory.blocks[name]) is element:
+                return term
+            case Read(name):
+                tensor = self._memory.tensors[name]
+                if tensor.element is element and is_row_contiguous(term, tensor, self._memory.kernel.indices):
+                    return term
+            case _:
+                pass
+        return self._in_block(term, element)
+
+    def _right_source(self, term: Term, element: Element) -> Read | Local:
+        term = self._entrywise(term)
+        match term:
+            case Local(name) if _block_element(self._memory.blocks[name]) is not Element.BOOL:
+                return term
+            case Read() if classify(term, self._memory.kernel.indices).placed:
+                return term
+            case _:
+                return self._in_block(term, element)
+
+    def _packed(self, source: Read | Local, transposed: bool, element: Element) -> PackedOperand:
+        key = source, transposed, element
+        if key not in self._scope.packed:
+            rows, columns = self._typing.block(source).axes
+            contracted, wide = (columns, rows) if transposed else (rows, columns)
+            packed = self._memory.packed_operand(contracted, wide, element)
+            self._scope.borrowed.append(packed)
+            self._scope.packed[key] = packed
+            self._scope.steps.append(Pack(packed, source, transposed))
+        return self._scope.packed[key]
+
+
+def _shared_subterms(expression: Term, memory: _Memory) -> frozenset[Term]:
+    """Costly subterms that more than one step of the statement would compute.
+
+    Steps begin at the expression itself and at folds and products, whose operands belong to them; walking from users to
+    operands, a subterm that two steps reach becomes a step of its own.
+    """
+    order = list(reversed(list(walk(expression))))
+    steps: dict[Term, set[Term]] = defaultdict(set)
+    steps[expression].add(expression)
+    shared: set[Term] = set()
+    for node in order:
+        begins = isinstance(node, Apply) and bool(memory.table.operators[node.operator].fold)
+        if (
+            not begins
+            and isinstance(node, Apply)
+            and len(steps[node]) > 1
+            and memory.typing.block(node).axes
+            and work_of(node, memory.table) >= _COSTLY
+        ):
+            shared.add(node)
+            begins = True
+        for child in node.children:
+            steps[child] |= {node} if begins else steps[node]
+    return frozenset(shared)
+
+
+def _addends(term: Term, typing: Typing) -> list[Term]:
+    """The terms of a sum, from left to right; only blocks of the sum's own shape are taken apart."""
+    if isinstance(term, Apply) and term.operator == "add":
+        left, right = term.operands
+        if typing.block(left).axes == typing.block(right).axes:
+            return _addends(left, typing) + _addends(right, typing)
+    return [term]
+
+
+def _is_product(term: Term) -> bool:
+    return isinstance(term, Apply) and term.operator == "dot"
+
+
+def _cast(element: Element, term: Term) -> Term:
+    return Cast(element.value, term)
+
+
+def _block_element(block: LocalBlock) -> Element:
+    return compute_element(block.type.element)
+
+
+def _list_indices(target: LocalBlock | Tensor) -> tuple[str, ...]:
+    return target.list_indices if isinstance(target, LocalBlock) else ()
+
+
+def _leaf_name(leaf: Read | Local) -> str:
+    return leaf.tensor if isinstance(leaf, Read) else leaf.name
+
+
+def _stem(term: Term) -> str:
+    return f"{_leaf_name(term)}_block" if isinstance(term, Read | Local) else "block"
+
+
+def _written(steps: tuple[Step, ...]) -> set[str]:
+    """The names of local blocks and tensors that steps write."""
+    names: set[str] = set()
+    for step in steps:
+        match step:
+            case Assign(target) | Fold(target) | Product(target):
+                names.add(target.name)
+            case Repeat(_, body):
+                names |= _written(body)
+            case Pack() | Remark():
+                pass
+    return names

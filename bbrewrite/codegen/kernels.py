@@ -1,0 +1,256 @@
+"""Prints one kernel as a C++ function: arguments, threads, local memory, and the loops over blocks.
+
+What happens inside a block is printed by `statements.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bbrewrite.codegen.access import classify
+from bbrewrite.codegen.expressions import UserFunctions
+from bbrewrite.codegen.flatten import flatten
+from bbrewrite.codegen.names import Names
+from bbrewrite.codegen.scope import KernelScope
+from bbrewrite.codegen.statements import StepPrinter
+from bbrewrite.codegen.steps import Assign, FlatKernel, Fold, Pack, PackedOperand, Product, Remark, Repeat, Step
+from bbrewrite.codegen.text import Writer, signature, storage_type, value_type
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Tensor
+from bbrewrite.core.terms import Local, Read, Term, walk
+from bbrewrite.core.types import Typing
+from bbrewrite.plan.kernel import Kernel, LocalBlock, compute_element
+
+# Larger blocks, and what goes beyond the total, are placed in the thread's workspace instead of on its stack.
+_STACK_BLOCK_BYTES = 16 * 1024
+_STACK_BYTES = 128 * 1024
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """A printed kernel: its text, and what a call passes, in order: tensors' names, then root indices."""
+
+    name: str
+    text: str
+    tensors: tuple[str, ...]
+    extents: tuple[str, ...]
+
+
+def print_kernel(kernel: Kernel, table: OperatorTable, functions: UserFunctions, names: Names) -> KernelFunction:
+    """The C++ function of a kernel; `names` is the file's scope. Raises BlockTypeError for an ill-typed kernel."""
+    return _KernelPrinter(kernel, table, functions, names).function()
+
+
+class _KernelPrinter:
+    def __init__(self, kernel: Kernel, table: OperatorTable, functions: UserFunctions, names: Names) -> None:
+        self._kernel = kernel
+        self._name = names.fresh(f"kernel_{kernel.name}")
+        self._flat: FlatKernel = flatten(kernel, table)
+        self._writer = Writer()
+        inner = names.inner()
+        self._threads = inner.fresh("threads")
+        self._memory = inner.fresh("memory")
+        self._tensors = tuple(dict.fromkeys((*kernel.reads, *kernel.writes)))
+        written = frozenset(tensor.name for tensor in kernel.writes)
+        self._scope = KernelScope(inner, kernel.indices, self._tensors, written, self._flat.blocks)
+        for operand in self._flat.packed:
+            self._scope.locals[operand.name] = inner.fresh(operand.name)
+        types = {block.name: block.type for block in self._flat.blocks}
+        typing = Typing(table, kernel.indices, {tensor.name: tensor for tensor in self._tensors}, types)
+        self._printer = StepPrinter(self._writer, table, typing, functions, self._scope)
+        self._bound: list[str] = []
+
+    def function(self) -> KernelFunction:
+        """Prints everything."""
+        body = self._writer
+        self._parallel()
+        mentioned = set(re.findall(r"\w+", body.text))
+        indices = [(index, self._scope.index(index.name)) for index in self._kernel.indices]
+        blocks = [(names.block, index.block) for index, names in indices if names.block in mentioned]
+        sizes = [(index.name, names.size) for index, names in indices if not index.same_as and names.size in mentioned]
+        taken = [f"{self._qualified(tensor)} {self._scope.pointers[tensor.name]}" for tensor in self._tensors]
+        taken += [f"int64_t {size}" for _, size in sizes] + ([f"int {self._threads}"] if self._kernel.grid else [])
+        writer = Writer()
+        writer.line(self._summary())
+        with writer.block(signature(f"static void {self._name}", taken)):
+            for name, block in blocks:
+                writer.line(f"constexpr int64_t {name} = {block};")
+            writer.paste(body)
+        return KernelFunction(
+            self._name, writer.text, tuple(t.name for t in self._tensors), tuple(name for name, _ in sizes)
+        )
+
+    def _summary(self) -> str:
+        reads = ", ".join(tensor.name for tensor in self._kernel.reads) or "nothing"
+        writes = ", ".join(tensor.name for tensor in self._kernel.writes)
+        grid = f"In parallel over {', '.join(self._kernel.grid)}" if self._kernel.grid else "One thread"
+        return f"// {grid}. Reads {reads}; writes {writes}."
+
+    def _qualified(self, tensor: Tensor) -> str:
+        constant = "" if tensor in self._kernel.writes else "const "
+        return f"{constant}{storage_type(tensor.element)}* __restrict"
+
+    # Threads and memory
+
+    def _parallel(self) -> None:
+        *outer, innermost = self._kernel.grid or ("",)
+        if not innermost:
+            self._memory_declarations(on_stack=False)
+            self._memory_declarations(on_stack=True)
+            self._body()
+            return
+        self._writer.line(f"#pragma omp parallel num_threads({self._threads})")
+        with self._writer.block(""):
+            self._memory_declarations(on_stack=False)
+            collapse = f" collapse({len(self._kernel.grid)})" if outer else ""
+            self._writer.line(f"#pragma omp for{collapse} schedule(static)")
+            for name in outer:
+                self._writer.line(self._block_loop(name))
+            with self._writer.block(self._block_loop(innermost)):
+                for name in self._kernel.grid:
+                    self._block_bounds(name)
+                self._memory_declarations(on_stack=True)
+                self._body()
+
+    def _body(self) -> None:
+        self._bound = list(self._kernel.grid)
+        self._pointers(self._flat.steps, new=None)
+        self._steps(self._flat.steps)
+
+    def _memory_declarations(self, on_stack: bool) -> None:
+        """Declares local blocks; those in the workspace once for each thread, at offsets of whole cache lines."""
+        small, large = self._split_memory()
+        if on_stack:
+            for block in small:
+                self._declare_on_stack(block)
+            return
+        if not large:
+            return
+        sizes = [self._scope.names.fresh(f"bytes_{_name(block)}") for block in large]
+        for block, size in zip(large, sizes, strict=True):
+            self._writer.line(
+                f"const size_t {size} = bb_aligned({self._elements(block)} * sizeof({self._kind(block)}));"
+            )
+        self._writer.line(f"char* {self._memory} = bb::workspace({' + '.join(sizes)});")
+        for position, (block, size) in enumerate(zip(large, sizes, strict=True)):
+            name, kind = self._scope.locals[_name(block)], self._kind(block)
+            self._writer.line(f"{kind}* const {name} = reinterpret_cast<{kind}*>({self._memory});")
+            if position + 1 < len(large):
+                self._writer.line(f"{self._memory} += {size};")
+
+    def _split_memory(self) -> tuple[list[LocalBlock | PackedOperand], list[LocalBlock | PackedOperand]]:
+        small: list[LocalBlock | PackedOperand] = []
+        large: list[LocalBlock | PackedOperand] = []
+        total = 0
+        for block in (*self._flat.blocks, *self._flat.packed):
+            size = self._fixed_bytes(block)
+            if size is not None and size <= _STACK_BLOCK_BYTES and total + size <= _STACK_BYTES:
+                small.append(block)
+                total += size
+            else:
+                large.append(block)
+        return small, large
+
+    def _fixed_bytes(self, block: LocalBlock | PackedOperand) -> int | None:
+        """The size where it does not depend on extents; a packed operand's is a little more, by its padding."""
+        if isinstance(block, PackedOperand):
+            return block.contracted * block.columns * block.element.size_bytes
+        if block.list_indices:
+            return None
+        size = compute_element(block.type.element).size_bytes
+        for axis in block.type.axes:
+            size *= self._kernel.indices[axis].block or 1
+        return size
+
+    def _declare_on_stack(self, block: LocalBlock | PackedOperand) -> None:
+        name, kind = self._scope.locals[_name(block)], self._kind(block)
+        scalar = isinstance(block, LocalBlock) and not block.type.axes
+        self._writer.line(f"{kind} {name};" if scalar else f"alignas(64) {kind} {name}[{self._elements(block)}];")
+
+    def _elements(self, block: LocalBlock | PackedOperand) -> str:
+        if isinstance(block, PackedOperand):
+            return f"bb::packed_size<{self._kind(block)}>({block.contracted}, {block.columns})"
+        factors = [self._scope.steps_of(index) for index in block.list_indices]
+        factors += [self._scope.index(axis).block for axis in block.type.axes]
+        return " * ".join(factors)
+
+    @staticmethod
+    def _kind(block: LocalBlock | PackedOperand) -> str:
+        return value_type(block.element if isinstance(block, PackedOperand) else compute_element(block.type.element))
+
+    # Loops over blocks
+
+    def _block_loop(self, name: str) -> str:
+        index = self._scope.index(name)
+        return f"for (int64_t {index.number} = 0; {index.number} < {self._scope.steps_of(name)}; ++{index.number})"
+
+    def _block_bounds(self, name: str) -> None:
+        index = self._scope.index(name)
+        if not index.block:
+            return
+        self._writer.line(f"const int64_t {index.start} = {index.number} * {index.block};")
+        self._writer.line(f"const int64_t {index.count} = std::min({index.block}, {index.size} - {index.start});")
+
+    def _steps(self, steps: tuple[Step, ...]) -> None:
+        for step in steps:
+            match step:
+                case Remark(text):
+                    self._writer.line()
+                    self._writer.line(f"// {text}")
+                case Repeat(index, body):
+                    with self._writer.block(self._block_loop(index)):
+                        self._block_bounds(index)
+                        self._bound.append(index)
+                        self._pointers(body, new=index)
+                        self._steps(body)
+                        self._bound.pop()
+                case Assign() | Fold() | Pack() | Product():
+                    self._printer.step(step)
+
+    def _pointers(self, steps: tuple[Step, ...], new: str | None) -> None:
+        """Declares the pointers whose last index has just been bound, for all steps inside."""
+        for leaf in dict.fromkeys(_leaves(steps, self._scope)):
+            if isinstance(leaf, Read) and not classify(leaf, self._kernel.indices).placed:
+                continue
+            known = leaf.free <= set(self._bound)
+            if known and (new is None or new in leaf.free):
+                for line in self._scope.declarations(leaf):
+                    self._writer.line(line)
+
+
+def _name(block: LocalBlock | PackedOperand) -> str:
+    return block.name
+
+
+def _terms(steps: tuple[Step, ...]) -> Iterator[Term]:
+    for step in steps:
+        match step:
+            case Assign(_, expression):
+                yield expression
+            case Fold(_, fold):
+                yield fold
+            case Pack(_, source):
+                yield source
+            case Product(_, left):
+                yield left
+            case Repeat(_, body):
+                yield from _terms(body)
+            case Remark():
+                pass
+
+
+def _leaves(steps: tuple[Step, ...], scope: KernelScope) -> Iterator[Read | Local]:
+    """Every place that steps read or write."""
+    for step in steps:
+        match step:
+            case Assign(target) | Fold(target) | Product(target):
+                yield scope.target(target)
+            case Repeat(_, body):
+                yield from _leaves(body, scope)
+            case Pack() | Remark():
+                pass
+        if not isinstance(step, Repeat):
+            for term in _terms((step,)):
+                yield from (leaf for leaf in walk(term) if isinstance(leaf, Read | Local))

@@ -1,0 +1,110 @@
+"""The source files of a program to take away: kernels, a C header, the block operators' headers and a build file.
+
+They build without this project. Writing them to a directory is the caller's business.
+"""
+
+from __future__ import annotations
+
+from bbrewrite.codegen.cpp import EntryPoint, print_programs
+from bbrewrite.codegen.names import identifier
+from bbrewrite.core.elements import Element
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Role, Tensor
+from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.resources import resource_directory
+
+_CMAKE = """\
+cmake_minimum_required(VERSION 3.16)
+project({name} LANGUAGES CXX)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+
+add_library({name} SHARED {name}.cpp)
+target_compile_features({name} PRIVATE cxx_std_20)
+target_compile_options({name} PRIVATE -O3 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math)
+target_link_libraries({name} PRIVATE OpenMP::OpenMP_CXX)
+target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
+"""
+_C_TYPES = {
+    Element.BOOL: ("uint8_t", "truth values, 0 or 1"),
+    Element.I32: ("int32_t", "32-bit integers"),
+    Element.F16: ("uint16_t", "IEEE half precision numbers, as their bits"),
+    Element.BF16: ("uint16_t", "bfloat16 numbers, as their bits"),
+    Element.F32: ("float", "single precision numbers"),
+    Element.F64: ("double", "double precision numbers"),
+}
+_ROLES = {
+    Role.INPUT: "input",
+    Role.WEIGHT: "weight",
+    Role.OUTPUT: "output, written",
+    Role.BUFFER: "memory for intermediate results, allocated by the caller; its contents do not matter",
+}
+
+
+def project_files(program: KernelProgram, table: OperatorTable) -> dict[str, str]:
+    """The files by name. Raises BlockTypeError for an ill-typed kernel."""
+    source = print_programs([program], table)
+    (entry,) = source.entry_points
+    name = identifier(program.name)
+    headers = sorted((resource_directory("targets") / "cpp").glob("*.hpp"))
+    return {
+        f"{name}.cpp": source.text,
+        f"{name}.h": c_header(program, entry),
+        **{path.name: path.read_text(encoding="utf-8") for path in headers},
+        "CMakeLists.txt": _CMAKE.format(name=name),
+    }
+
+
+def c_header(program: KernelProgram, entry: EntryPoint) -> str:
+    """The declaration of a program's entry point for C and C++, with what each argument is."""
+    guard = f"{identifier(program.name).upper()}_H"
+    arguments = [*(_c_argument(tensor, name) for tensor, name in entry.tensor_arguments)]
+    arguments += [f"int64_t {name}" for _, name in entry.extent_arguments] + ["int threads"]
+    lines = [f"/* The program {program.name}, computed by {_counted(len(program.kernels), 'kernel')}.", " *"]
+    lines += [f" *   {name}: {_described(program, tensor)}" for tensor, name in entry.tensor_arguments]
+    for index, name in entry.extent_arguments:
+        usual = program.indices.extent(index)
+        lines.append(f" *   {name}: the extent of {index}" + (f", usually {usual}" if usual is not None else ""))
+    lines += [
+        " *   threads: how many threads to use, at least 1; the result does not depend on it",
+        " *",
+        " * Arrays are dense and row-major. Outputs and intermediate memory must not overlap any other array. */",
+    ]
+    declaration = f"void {entry.name}(\n    " + ",\n    ".join(arguments) + ");"
+    return f"""\
+#ifndef {guard}
+#define {guard}
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{chr(10).join(lines)}
+{declaration}
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def _c_argument(tensor: Tensor, name: str) -> str:
+    constant = "const " if tensor.role in (Role.INPUT, Role.WEIGHT) else ""
+    return f"{constant}{_C_TYPES[tensor.element][0]}* {name}"
+
+
+def _described(program: KernelProgram, tensor: Tensor) -> str:
+    roots = [program.indices.root(index) for index in tensor.indices]
+    shape = " x ".join(roots) or "a single number"
+    return f"{_ROLES[tensor.role]}; {shape}; {_C_TYPES[tensor.element][1]}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,73 @@
+"""Block operators seen entry by entry: which entry of each operand belongs to an entry of the result, and the types.
+
+This reads the operator table's signatures, so that no generator knows an operator by name. Positions are whatever a
+generator uses to name an entry along an axis; nothing here prints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from bbrewrite.core.elements import Element
+from bbrewrite.core.operators import Operator, OperatorTable, Signature
+from bbrewrite.core.terms import Apply, Cast, Number, Term, walk
+from bbrewrite.core.types import Typing
+
+
+def signature_of(operator: Operator, ranks: tuple[int, ...]) -> Signature:
+    """The signature that admits operands of these ranks; the term has been typed, so there is one."""
+    return next(s for s in operator.signatures if tuple(map(len, s.operands)) == ranks)
+
+
+def folded_letter(signature: Signature) -> str:
+    """The axis letter along which a folding operator combines."""
+    (letter,) = {letter for pattern in signature.operands for letter in pattern} - set(signature.result)
+    return letter
+
+
+def operand_positions[P](
+    operator: Operator, ranks: tuple[int, ...], result: tuple[P, ...], folded: P | None = None
+) -> tuple[tuple[P, ...], ...]:
+    """For the result's entry at `result`, the entry of each operand; `folded` is the place along the folded axis."""
+    if operator.is_elementwise:
+        return tuple(result if rank else () for rank in ranks)
+    signature = signature_of(operator, ranks)
+    letters = dict(zip(signature.result, result, strict=True))
+    if folded is not None:
+        letters[folded_letter(signature)] = folded
+    return tuple(tuple(letters[letter] for letter in pattern) for pattern in signature.operands)
+
+
+def entries(
+    term: Term, positions: tuple[int, ...], typing: Typing, table: OperatorTable
+) -> Iterator[tuple[Term, tuple[int, ...]]]:
+    """The leaves that an entry of a fold-free term reads, each with the entry at which it is read."""
+    match term:
+        case Apply(name, operands):
+            ranks = tuple(len(typing.block(operand).axes) for operand in operands)
+            places = operand_positions(table.operators[name], ranks, positions)
+            for operand, place in zip(operands, places, strict=True):
+                yield from entries(operand, place, typing, table)
+        case Cast(_, value):
+            yield from entries(value, positions, typing, table)
+        case _:
+            yield term, positions
+
+
+def work_of(term: Term, table: OperatorTable) -> float:
+    """Vector instructions for one vector of a term's entries, shared subterms counted once."""
+    names = [table.operators[node.operator].function for node in walk(term) if isinstance(node, Apply)]
+    return sum(table.functions[name].work for name in names if name)
+
+
+def value_element(term: Term, context: Element, typing: Typing) -> Element:
+    """The compute type of a term's value where a value of the compute type `context` is wanted.
+
+    A number by itself is exact in whatever type it meets; a function of numbers and positions is computed in double.
+    """
+    if isinstance(term, Number):
+        whole = term.value.is_integer() or math.isinf(term.value)
+        return context if context.is_float or whole else Element.F64
+    own = typing.block(term).element
+    return context if own is None else own.compute_type

@@ -1,0 +1,219 @@
+"""The C++ names and places of one kernel: extents, block starts, pointers to blocks, strides.
+
+A placed read and a block of a local list get a pointer of their own, declared where the last of their indices is
+bound. This file knows where things are; it does not print loops or expressions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bbrewrite.codegen.access import classify
+from bbrewrite.codegen.names import Names
+from bbrewrite.codegen.text import bare, storage_type, value_type
+from bbrewrite.core.addresses import Address, index_address
+from bbrewrite.core.elements import Element
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.programs import Tensor
+from bbrewrite.core.terms import Local, Read
+from bbrewrite.plan.kernel import LocalBlock, compute_element
+
+
+@dataclass(frozen=True)
+class Position:
+    """An entry along an axis: a loop variable inside a block, and how many loops deep it is bound."""
+
+    variable: str
+    depth: int
+
+
+@dataclass(frozen=True)
+class IndexNames:
+    """`number` counts blocks, or is the position itself of a point index; then there is no start, count or block."""
+
+    number: str
+    start: str
+    count: str
+    block: str
+    size: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """A block in memory. `inside` is the condition under which it is in its tensor at all, "" for always."""
+
+    pointer: str
+    strides: tuple[str, ...]
+    inside: str = ""
+
+
+class KernelScope:
+    """See the module text. `blocks` are the kernel's local blocks with its temporaries."""
+
+    def __init__(
+        self,
+        names: Names,
+        indices: IndexTable,
+        tensors: Sequence[Tensor],
+        written: frozenset[str],
+        blocks: Sequence[LocalBlock],
+    ) -> None:
+        self.names = names
+        self.indices = indices
+        self.tensors = {tensor.name: tensor for tensor in tensors}
+        self.blocks = {block.name: block for block in blocks}
+        self._written = written
+        self.pointers = {tensor.name: names.fresh(tensor.name) for tensor in tensors}
+        self._sizes = {i.name: names.fresh(f"size_{i.name}") for i in indices if not i.same_as}
+        self._index_names = {index.name: self._name_index(index.name) for index in indices}
+        self.locals = {block.name: names.fresh(block.name) for block in blocks}
+        self._places: dict[Read | Local, Place] = {}
+
+    def _name_index(self, name: str) -> IndexNames:
+        size = self.size(name)
+        if not self.indices.is_blocked(name):
+            return IndexNames(self.names.fresh(name), "", "", "", size)
+        fresh = self.names.fresh
+        return IndexNames(
+            fresh(f"{name}_number"), fresh(f"{name}0"), fresh(f"{name}_count"), fresh(f"block_{name}"), size
+        )
+
+    def index(self, name: str) -> IndexNames:
+        """The C++ names of an index."""
+        return self._index_names[name]
+
+    def size(self, name: str) -> str:
+        """The run-time extent of an index."""
+        return self._sizes[self.indices.root(name)]
+
+    def steps_of(self, name: str) -> str:
+        """How many blocks (or positions) an index has at run time, as an expression."""
+        index = self.index(name)
+        return f"bb_blocks({index.size}, {index.block})" if index.block else index.size
+
+    def place(self, leaf: Read | Local) -> Place:
+        """Where a placed read or a local block lies; its pointer is declared by `declarations`."""
+        if leaf not in self._places:
+            self._places[leaf] = self._local(leaf) if isinstance(leaf, Local) else self._read(leaf)
+        return self._places[leaf]
+
+    def target(self, target: LocalBlock | Tensor) -> Read | Local:
+        """The leaf that stands for the place where a statement writes."""
+        if isinstance(target, LocalBlock):
+            return Local(target.name, target.list_indices)
+        return Read(target.name, tuple(index_address(index) for index in target.indices))
+
+    def _local(self, leaf: Local) -> Place:
+        block = self.blocks[leaf.name]
+        sizes = [self.index(axis).block for axis in block.type.axes]
+        strides = tuple(" * ".join(sizes[axis + 1 :]) or "1" for axis in range(len(sizes)))
+        pointer = self.names.fresh(f"{leaf.name}_{'_'.join(leaf.indices)}") if leaf.indices else self.locals[leaf.name]
+        return Place(pointer, strides)
+
+    def _read(self, leaf: Read) -> Place:
+        shape = classify(leaf, self.indices)
+        assert shape.placed
+        pointer = self.names.fresh(f"{leaf.tensor}_block") if leaf.addresses else self.pointers[leaf.tensor]
+        inside = self.names.fresh(f"{leaf.tensor}_inside") if shape.guarded else ""
+        strides = self.tensor_strides(leaf.tensor)
+        return Place(pointer, tuple(strides[axis] for axis in shape.axes), inside)
+
+    def tensor_strides(self, tensor: str) -> tuple[str, ...]:
+        """The distance between neighbours along each axis of a tensor."""
+        sizes = [self.size(index) for index in self.tensors[tensor].indices]
+        return tuple(" * ".join(sizes[axis + 1 :]) or "1" for axis in range(len(sizes)))
+
+    def declarations(self, leaf: Read | Local) -> list[str]:
+        """The lines that make the pointer of a leaf; none where a variable already is that pointer."""
+        place = self.place(leaf)
+        if isinstance(leaf, Local):
+            if not leaf.indices:
+                return []
+            block = self.blocks[leaf.name]
+            item = [self.index(axis).block for axis in block.type.axes]
+            offset = self._horner([(self.index(i).number, self.steps_of(i)) for i in leaf.indices])
+            offset = f"{_factor(offset)} * {' * '.join(item)}" if item else offset
+            kind = value_type(compute_element(block.type.element))
+            return [f"{kind}* const {place.pointer} = {self.locals[leaf.name]} + {_factor(offset)};"]
+        if not leaf.addresses:
+            return []
+        tensor = self.tensors[leaf.tensor]
+        offset = self._horner(
+            [(self.block_start(a), self.size(i)) for a, i in zip(leaf.addresses, tensor.indices, strict=True)]
+        )
+        kind = storage_type(tensor.element) if tensor.name in self._written else f"const {storage_type(tensor.element)}"
+        if not place.inside:
+            return [f"{kind}* const {place.pointer} = {self.pointers[tensor.name]} + {_factor(offset)};"]
+        guarded = classify(leaf, self.indices).guarded
+        tests = [
+            f"bb_inside({self.block_start(leaf.addresses[axis])}, {self.size(tensor.indices[axis])})"
+            for axis in guarded
+        ]
+        return [
+            f"const bool {place.inside} = {' && '.join(tests)};",
+            f"{kind}* const {place.pointer} = {self.pointers[tensor.name]} + ({place.inside} ? {offset} : 0);",
+        ]
+
+    def block_start(self, address: Address) -> str:
+        """The first element that an address without blocked indices, or of a plain blocked index, stands for."""
+        plain = address.plain_index
+        if plain is not None:
+            index = self.index(plain)
+            return index.start or index.number
+        return self.element_address(address, [])
+
+    def element_address(self, address: Address, positions: Sequence[Position]) -> str:
+        """The element that an address stands for at an entry; `positions` are those of its blocked indices in order."""
+        remaining = list(positions)
+        parts: list[str] = []
+        for name, coefficient in address.indices:
+            index = self.index(name)
+            value = f"({index.start} + {remaining.pop(0).variable})" if index.start else index.number
+            parts.append(_signed_product(coefficient, value))
+        parts += [_signed_product(coefficient, self.size(name)) for name, coefficient in address.sizes]
+        if address.offset or not parts:
+            parts.append(f"- {-address.offset}" if address.offset < 0 else f"+ {address.offset}")
+        text = " ".join(parts).removeprefix("+ ")
+        text = f"-{text[2:]}" if text.startswith("- ") else text
+        return text if address.divisor == 1 else f"bb::floor_div({text}, INT64_C({address.divisor}))"
+
+    def entry(self, leaf: Read | Local, positions: Sequence[Position]) -> str:
+        """The lvalue of an entry of a placed block."""
+        place = self.place(leaf)
+        if isinstance(leaf, Local) and not leaf.indices and not positions:
+            return place.pointer  # a single number is a variable
+        return f"{place.pointer}[{self.offset(place.strides, [p.variable for p in positions])}]"
+
+    @staticmethod
+    def offset(strides: Sequence[str], places: Sequence[str]) -> str:
+        """The distance of an entry from the first one."""
+        parts = [
+            place if stride == "1" else f"{_factor(place)} * {stride}"
+            for place, stride in zip(places, strides, strict=True)
+        ]
+        return " + ".join(parts) or "0"
+
+    def element_of(self, leaf: Read | Local) -> Element:
+        """The element type in which a block is kept."""
+        if isinstance(leaf, Local):
+            return compute_element(self.blocks[leaf.name].type.element)
+        return self.tensors[leaf.tensor].element
+
+    @staticmethod
+    def _horner(parts: list[tuple[str, str]]) -> str:
+        text = ""
+        for value, size in parts:
+            text = f"{_factor(text)} * {size} + {value}" if text else value
+        return text
+
+
+def _factor(text: str) -> str:
+    called = re.sub(r"^[\w:]+(?=\()", "", text)
+    return text if re.fullmatch(r"\w+", text) or bare(called) != called else f"({text})"
+
+
+def _signed_product(coefficient: int, value: str) -> str:
+    sign = "-" if coefficient < 0 else "+"
+    return f"{sign} {value}" if abs(coefficient) == 1 else f"{sign} {abs(coefficient)} * {value}"

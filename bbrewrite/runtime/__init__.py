@@ -1,0 +1,1 @@
+"""Building generated source, keeping the products, loading them and calling them with arrays."""

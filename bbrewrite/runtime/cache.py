@@ -1,0 +1,69 @@
+"""Build products by the hash of everything that went into them, shared by all processes of a user.
+
+An entry is a directory that appears whole, by a rename, or not at all: an interrupted build leaves nothing that is
+taken for a product. A file lock makes concurrent processes build an entry once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import platformdirs
+from filelock import FileLock
+
+_DIGEST = "digest"
+
+
+def cache_directory() -> Path:
+    """Where products are kept: BBREWRITE_CACHE_DIR, or the user's cache directory."""
+    named = os.environ.get("BBREWRITE_CACHE_DIR")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("bbrewrite"))
+
+
+def content_key(*parts: str) -> str:
+    """A name for what is made from these texts alone."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:32]
+
+
+def cached_product(key: str, product: str, build: Callable[[Path], None]) -> Path:
+    """The path of the file `product` under `key`; where it is missing or damaged, `build` makes it in a directory."""
+    root = cache_directory()
+    entry = root / key
+    if not _is_whole(entry, product):
+        root.mkdir(parents=True, exist_ok=True)
+        with FileLock(root / f"{key}.lock"):
+            # Another process may have built it while this one waited.
+            if not _is_whole(entry, product):
+                _build(root, entry, product, build)
+    return entry / product
+
+
+def _build(root: Path, entry: Path, product: str, build: Callable[[Path], None]) -> None:
+    shutil.rmtree(entry, ignore_errors=True)
+    unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=root))
+    try:
+        build(unfinished)
+        (unfinished / _DIGEST).write_text(_file_digest(unfinished / product), encoding="utf-8")
+        unfinished.rename(entry)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _is_whole(entry: Path, product: str) -> bool:
+    try:
+        return (entry / _DIGEST).read_text(encoding="utf-8") == _file_digest(entry / product)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

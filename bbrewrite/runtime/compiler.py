@@ -1,0 +1,124 @@
+"""Finds the system's C++ compiler and runs it. Knows nothing of what is compiled, or where products are kept."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_CANDIDATES = ("c++", "g++", "clang++")
+_FLAGS = (
+    "-std=c++20",
+    "-O3",
+    "-march=native",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fopenmp",
+    "-fPIC",
+    "-shared",
+)
+_HOW_TO_GET_ONE = (
+    "Install GCC or Clang (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++;"
+    " macOS: xcode-select --install), or name one in the environment variable CXX. --target numpy needs no compiler."
+)
+_HOW_TO_GET_OPENMP = (
+    "Install its OpenMP library (Debian, Ubuntu: apt install libomp-dev for clang++; macOS: brew install libomp),"
+    " or name another compiler in the environment variable CXX."
+)
+
+
+class CompilerMissing(Exception):
+    """No usable C++ compiler; the message says how to get one."""
+
+
+class CompilationFailed(Exception):
+    """The compiler rejected generated source: a fault of the generator. `diagnostics` is what the compiler printed."""
+
+    def __init__(self, message: str, diagnostics: str) -> None:
+        super().__init__(message)
+        self.diagnostics = diagnostics
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler with OpenMP. `command` may carry a user's own options; `version` is what it says of itself."""
+
+    command: tuple[str, ...]
+    version: str
+
+    def flags(self, extra: Sequence[str] = ()) -> tuple[str, ...]:
+        """The options with which shared libraries are built; they depend on nothing but the compiler and the host."""
+        return (*_FLAGS, *extra)
+
+    @property
+    def fingerprint(self) -> str:
+        """Text that differs where products may: the compiler, its options and, by -march=native, the processor."""
+        return "\n".join((*self.command, self.version, *self.flags(), processor_name()))
+
+    def build_library(self, source: Path, product: Path, include: Path, extra: Sequence[str] = ()) -> None:
+        """Compiles one translation unit to a shared library. Raises CompilationFailed."""
+        arguments = (*self.command, *self.flags(extra), f"-I{include}", "-o", str(product), str(source))
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            first = next((line for line in done.stderr.splitlines() if "error" in line), f"exit code {done.returncode}")
+            raise CompilationFailed(f"{self.command[0]} failed on {source}: {first}", done.stderr)
+
+
+def find_compiler() -> Compiler:
+    """The compiler that CXX names, or the first of c++, g++ and clang++ that is there. Raises CompilerMissing."""
+    return _find(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
+
+
+@functools.cache
+def _find(named: str, path: str) -> Compiler:
+    if named:
+        command = tuple(shlex.split(named))
+        if shutil.which(command[0], path=path) is None:
+            raise CompilerMissing(f"the C++ compiler named by CXX, {command[0]}, was not found. {_HOW_TO_GET_ONE}")
+        return _examined(command)
+    for candidate in _CANDIDATES:
+        if shutil.which(candidate, path=path):
+            return _examined((candidate,))
+    raise CompilerMissing(f"no C++ compiler was found (looked for {', '.join(_CANDIDATES)}). {_HOW_TO_GET_ONE}")
+
+
+def _examined(command: tuple[str, ...]) -> Compiler:
+    version = subprocess.run((*command, "--version"), capture_output=True, text=True, check=False).stdout
+    compiler = Compiler(command, version)
+    with tempfile.TemporaryDirectory() as directory:
+        source = Path(directory) / "probe.cpp"
+        source.write_text("#include <omp.h>\nint threads() { return omp_get_max_threads(); }\n", encoding="utf-8")
+        try:
+            compiler.build_library(source, Path(directory) / "probe.so", Path(directory))
+        except CompilationFailed as failure:
+            raise CompilerMissing(_what_fails(command[0], failure.diagnostics)) from failure
+    return compiler
+
+
+def _what_fails(name: str, diagnostics: str) -> str:
+    if "omp" in diagnostics:
+        return f"the C++ compiler {name} has no OpenMP. {_HOW_TO_GET_OPENMP}"
+    first = next((line for line in diagnostics.splitlines() if line.strip()), "no message")
+    return f"the C++ compiler {name} cannot build a library: {first.strip()}. {_HOW_TO_GET_ONE}"
+
+
+@functools.cache
+def processor_name() -> str:
+    """The processor's model and features, as far as the system tells them."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    first = text.split("\n\n", 1)[0].splitlines()
+    told = [
+        line for line in first if line.startswith(("model name", "flags", "Features", "CPU implementer", "CPU part"))
+    ]
+    return "\n".join([platform.machine(), *told])

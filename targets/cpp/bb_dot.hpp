@@ -1,0 +1,298 @@
+// Block products: C = A B and C += A B for row-major A (m x k) and C (m x n), and B in packed panels. This is the
+// register-tiled inner kernel and the packing only; the loops over blocks, the choice of block sizes and the threads are
+// the generated kernel's. Sums run over ascending p from zero within one call, and are then stored or added to C, so
+// that a result depends on nothing but the operands and the block sizes.
+//
+// A panel holds `panel_width<T>` columns (the last one fewer, in whole vectors): element (p, j) of a panel of width w is
+// at panel[p * w + j], missing columns are zero, and panels follow one another. Nothing outside A, C and the packed
+// size of B is read or written.
+#pragma once
+
+#include "bb_types.hpp"
+#include "bb_vector.hpp"
+
+#include <stddef.h>
+
+namespace bb {
+namespace detail {
+
+// Vectors across a full panel. Tile shapes leave registers for the row of B and one broadcast element of A.
+constexpr int panel_vectors = BB_VECTOR_REGISTERS == 32 ? 4 : 2;
+
+constexpr int tile_rows(int vectors) {
+  return vectors == 4 ? 6 : vectors == 2 && BB_VECTOR_REGISTERS == 16 ? 6 : 8;
+}
+
+}  // namespace detail
+
+// Columns in a full packed panel, and rows in a full register tile: block sizes that are multiples of them lose nothing.
+template <class T> constexpr long panel_width = detail::panel_vectors * detail::Vector<T>::width;
+constexpr long full_tile_rows = detail::tile_rows(detail::panel_vectors);
+
+// Elements of T that a packed k x n matrix occupies.
+template <class T> constexpr size_t packed_size(long k, long n) {
+  const long w = detail::Vector<T>::width;
+  return size_t(k) * size_t((n + w - 1) / w * w);
+}
+
+namespace detail {
+
+// One register tile: R rows and V whole vectors of columns of C.
+template <class T, int R, int V>
+__attribute__((noinline)) void tile(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long k, bool add) {
+  using vec = typename Vector<T>::type;
+  using mem = typename Vector<T>::unaligned;
+  constexpr int W = Vector<T>::width;
+  vec sum[R][V];
+  BB_UNROLL for (int i = 0; i < R; ++i)
+    BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] = vec{};
+  for (long p = 0; p < k; ++p, b += ldb) {
+    vec row[V];
+    BB_UNROLL for (int j = 0; j < V; ++j) {
+      row[j] = *(const mem*)(b + j * W);
+      if (R > 1) BB_IN_REGISTER(row[j]);
+    }
+    BB_UNROLL for (int i = 0; i < R; ++i) {
+      const T x = a[i * lda + p];
+      BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] += row[j] * x;
+    }
+  }
+  if (add) {
+    BB_UNROLL for (int i = 0; i < R; ++i)
+      BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] += *(const mem*)(c + i * ldc + j * W);
+  }
+  BB_UNROLL for (int i = 0; i < R; ++i)
+    BB_UNROLL for (int j = 0; j < V; ++j) *(mem*)(c + i * ldc + j * W) = sum[i][j];
+}
+
+template <class T, int V>
+BB_INLINE void tile_of_rows(long rows, T* c, long ldc, const T* a, long lda, const T* b, long ldb, long k, bool add) {
+  constexpr int most = tile_rows(V);
+  switch (rows) {
+    case 1: return tile<T, 1, V>(c, ldc, a, lda, b, ldb, k, add);
+    case 2: return tile<T, 2, V>(c, ldc, a, lda, b, ldb, k, add);
+    case 3: return tile<T, 3, V>(c, ldc, a, lda, b, ldb, k, add);
+    case 4: return tile<T, 4, V>(c, ldc, a, lda, b, ldb, k, add);
+    case 5: return tile<T, 5, V>(c, ldc, a, lda, b, ldb, k, add);
+    case 6: return tile<T, 6, V>(c, ldc, a, lda, b, ldb, k, add);
+    case 7: return tile<T, most < 7 ? most : 7, V>(c, ldc, a, lda, b, ldb, k, add);
+    case 8: return tile<T, most < 8 ? most : 8, V>(c, ldc, a, lda, b, ldb, k, add);
+  }
+}
+
+// All rows against one panel of V vectors, in tiles as equal as possible: 13 rows go as 5 + 4 + 4. Where fewer than
+// V whole vectors of columns are wanted, a tile is made aside and its valid columns are copied.
+template <class T, int V>
+void panel(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long columns, long k, bool add) {
+  constexpr long W = Vector<T>::width;
+  alignas(BB_VECTOR_BYTES) T aside[tile_rows(V) * V * W];
+  const long tiles = (m + tile_rows(V) - 1) / tile_rows(V);
+  for (long t = 0; t < tiles; ++t) {
+    const long rows = m / tiles + (t < m % tiles);
+    if (columns == V * W) {
+      tile_of_rows<T, V>(rows, c, ldc, a, lda, b, ldb, k, add);
+    } else {
+      tile_of_rows<T, V>(rows, aside, V * W, a, lda, b, ldb, k, false);
+      for (long i = 0; i < rows; ++i)
+        for (long l = 0; l < columns; ++l) c[i * ldc + l] = (add ? c[i * ldc + l] : T(0)) + aside[i * V * W + l];
+    }
+    c += rows * ldc;
+    a += rows * lda;
+  }
+}
+
+template <class T>
+void dot(T* c, long ldc, const T* a, long lda, const T* b, long m, long n, long k, bool add) {
+  constexpr long W = Vector<T>::width, N = panel_width<T>;
+  for (long j = 0; j < n; j += N, b += N * k) {
+    const long columns = n - j < N ? n - j : N;
+    switch ((columns + W - 1) / W) {
+      case 1: panel<T, 1>(c + j, ldc, a, lda, b, W, m, columns, k, add); break;
+      case 2: panel<T, 2>(c + j, ldc, a, lda, b, 2 * W, m, columns, k, add); break;
+      case 3: if constexpr (panel_vectors > 2) panel<T, 3>(c + j, ldc, a, lda, b, 3 * W, m, columns, k, add); break;
+      case 4: if constexpr (panel_vectors > 2) panel<T, 4>(c + j, ldc, a, lda, b, 4 * W, m, columns, k, add); break;
+    }
+  }
+}
+
+}  // namespace detail
+
+// C = A B, where b is what a pack function made of B; C need not be initialised. With k = 0, C becomes zero.
+template <class T>
+BB_INLINE void dot_set(T* c, long ldc, const T* a, long lda, const T* b, long m, long n, long k) {
+  detail::dot<T>(c, ldc, a, lda, b, m, n, k, false);
+}
+
+// C += A B.
+template <class T>
+BB_INLINE void dot_add(T* c, long ldc, const T* a, long lda, const T* b, long m, long n, long k) {
+  detail::dot<T>(c, ldc, a, lda, b, m, n, k, true);
+}
+
+namespace detail {
+
+// Transposes a W x W tile held in W vectors: swaps the off-diagonal halves, then those of each half, and so on.
+// Step H swaps lane bit H with row bit H.
+template <int H, class T, int... I>
+BB_INLINE void swap_halves(typename Vector<T>::type& lo, typename Vector<T>::type& hi, Lanes<I...>) {
+  constexpr int W = Vector<T>::width;
+  const typename Vector<T>::type a = lo, b = hi;
+  lo = __builtin_shufflevector(a, b, (I & H ? I - H + W : I)...);
+  hi = __builtin_shufflevector(a, b, (I & H ? I + W : I + H)...);
+}
+
+template <class T, int H> BB_INLINE void transpose(typename Vector<T>::type* rows) {
+  constexpr int W = Vector<T>::width;
+  if constexpr (H > 0) {
+    BB_UNROLL for (int i = 0; i < W; ++i)
+      if (!(i & H)) swap_halves<H, T>(rows[i], rows[i + H], LanesOf<T>{});
+    transpose<T, H / 2>(rows);
+  }
+}
+
+// Blocks of a large matrix are short pieces of rows, which the processor does not foresee. Asking for them some rows
+// ahead also fetches the first rows of the block below, which is usually packed next. Addresses past the matrix are
+// harmless, but must not be formed as pointers.
+constexpr long rows_ahead = 8;
+template <class S> BB_INLINE void prefetch(const S* from, long offset) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + uintptr_t(offset) * sizeof(S)));
+}
+
+// `count` elements of any storage type as one vector of T, the rest zero.
+template <class T, class S> BB_INLINE typename Vector<T>::type load_vector(const S* src, long count) {
+  constexpr int W = Vector<T>::width;
+  S part[W] = {};
+  if (count < W) {
+    for (long l = 0; l < count; ++l) part[l] = src[l];
+    src = part;
+  }
+  if constexpr (same<S, T>) {
+    return *(const typename Vector<T>::unaligned*)src;
+  } else {
+    alignas(BB_VECTOR_BYTES) T x[W];
+#pragma omp simd
+    for (int l = 0; l < W; ++l) x[l] = T(load(src[l]));
+    return *(const typename Vector<T>::type*)x;
+  }
+}
+
+}  // namespace detail
+
+// Packs element (p, j) = src[p * stride_k + j * stride_n]. The general case; the two below are faster where they apply.
+template <class T, class S>
+void pack_strided(T* dst, const S* src, long stride_k, long stride_n, long k, long n) {
+  constexpr long W = detail::Vector<T>::width, N = panel_width<T>;
+  for (long j = 0; j < n; j += N) {
+    const long columns = n - j < N ? n - j : N, width = (columns + W - 1) / W * W;
+    const S* from = src + j * stride_n;
+    for (long p = 0; p < k; ++p, from += stride_k, dst += width) {
+      for (long l = 0; l < columns; ++l) dst[l] = T(load(from[l * stride_n]));
+      for (long l = columns; l < width; ++l) dst[l] = T(0);
+    }
+  }
+}
+
+// Packs a row-major k x n matrix, element (p, j) = src[p * ld + j]. Whole rows are read at a time, so that a page of
+// the source is visited once.
+template <class T, class S> void pack_kn(T* dst, const S* src, long ld, long k, long n) {
+  constexpr long W = detail::Vector<T>::width, N = panel_width<T>;
+  const long whole = n / N * N, columns = n - whole, width = (columns + W - 1) / W * W;
+  for (long p = 0; p < k; ++p) {
+    const S* from = src + p * ld;
+    for (long j = 0; j < whole; j += N) {
+      T* to = dst + j * k + p * N;
+      for (long l = 0; l < N; l += 64 / long(sizeof(S))) detail::prefetch(from + j + l, detail::rows_ahead * ld);
+#pragma omp simd
+      for (long l = 0; l < N; ++l) to[l] = T(load(from[j + l]));
+    }
+    T* to = dst + whole * k + p * width;
+    for (long l = 0; l < columns; ++l) to[l] = T(load(from[whole + l]));
+    for (long l = columns; l < width; ++l) to[l] = T(0);
+  }
+}
+
+// Packs the transpose of a row-major n x k matrix, element (p, j) = src[j * ld + p].
+template <class T, class S> void pack_nk(T* dst, const S* src, long ld, long k, long n) {
+  using vec = typename detail::Vector<T>::type;
+  using mem = typename detail::Vector<T>::unaligned;
+  constexpr long W = detail::Vector<T>::width, N = panel_width<T>;
+  for (long j = 0; j < n; j += N) {
+    const long columns = n - j < N ? n - j : N, width = (columns + W - 1) / W * W;
+    for (long l = 0; l < columns; l += W) {
+      const S* from = src + (j + l) * ld;
+      const long rows = columns - l < W ? columns - l : W;
+      for (long p = 0; p < k; p += W) {
+        vec x[W];
+        const long some = k - p < W ? k - p : W;
+        BB_UNROLL for (int r = 0; r < W; ++r)
+          x[r] = r < rows ? detail::load_vector<T>(from + r * ld + p, some) : vec{};
+        detail::transpose<T, W / 2>(x);
+        T* to = dst + p * width + l;
+        BB_UNROLL for (int r = 0; r < W; ++r)
+          if (r < some) *(mem*)(to + r * width) = x[r];
+      }
+    }
+    dst += k * width;
+  }
+}
+
+namespace detail {
+
+// One row of C, by whole rows of B: memory is then read in long runs, which is all that this product depends on.
+template <class T>
+void row_kn(T* __restrict c, const T* a, const T* b, long ldb, long n, long k, bool add) {
+  for (long j = 0; j < n && !add; ++j) c[j] = T(0);
+  long p = 0;
+  for (; p + 8 <= k; p += 8, a += 8, b += 8 * ldb) {
+#pragma omp simd
+    for (long j = 0; j < n; ++j) {
+      const T low = (a[0] * b[j] + a[1] * b[j + ldb]) + (a[2] * b[j + 2 * ldb] + a[3] * b[j + 3 * ldb]);
+      const T high = (a[4] * b[j + 4 * ldb] + a[5] * b[j + 5 * ldb]) + (a[6] * b[j + 6 * ldb] + a[7] * b[j + 7 * ldb]);
+      c[j] += low + high;
+    }
+  }
+  for (; p < k; ++p, ++a, b += ldb) {
+#pragma omp simd
+    for (long j = 0; j < n; ++j) c[j] += a[0] * b[j];
+  }
+}
+
+// B as it lies in memory. Its last columns, where they do not fill a vector, are packed aside, a stretch of rows at a
+// time, since reading whole vectors there would leave the matrix.
+template <class T>
+void dot_kn(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long n, long k, bool add) {
+  if (m == 1) return row_kn<T>(c, a, b, ldb, n, k, add);
+  constexpr long W = Vector<T>::width, N = panel_width<T>, stretch = 128;
+  const long whole = n / W * W;
+  for (long j = 0; j < whole; j += N) {
+    const long columns = whole - j < N ? whole - j : N;
+    switch (columns / W) {
+      case 1: panel<T, 1>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
+      case 2: panel<T, 2>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
+      case 3: if constexpr (panel_vectors > 2) panel<T, 3>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
+      case 4: if constexpr (panel_vectors > 2) panel<T, 4>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
+    }
+  }
+  if (whole == n) return;
+  alignas(BB_VECTOR_BYTES) T aside[stretch * W];
+  for (long p = 0; p == 0 || p < k; p += stretch) {
+    const long rows = k - p < stretch ? k - p : stretch;
+    pack_kn(aside, b + p * ldb + whole, ldb, rows, n - whole);
+    panel<T, 1>(c + whole, ldc, a + p, lda, aside, W, m, n - whole, rows, add || p > 0);
+  }
+}
+
+}  // namespace detail
+
+// The products for a row-major k x n matrix b that is not packed: for products of few rows, which do not repay packing.
+// A single row is summed eight terms at a time; blocks as wide as b serve it best.
+template <class T>
+BB_INLINE void dot_kn_set(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long n, long k) {
+  detail::dot_kn<T>(c, ldc, a, lda, b, ldb, m, n, k, false);
+}
+template <class T>
+BB_INLINE void dot_kn_add(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long n, long k) {
+  detail::dot_kn<T>(c, ldc, a, lda, b, ldb, m, n, k, true);
+}
+
+}  // namespace bb

@@ -1,0 +1,137 @@
+// Reductions along a row: sum_over, prod_over, max_over and min_over combine f(0), ..., f(n - 1) for a callable f, which
+// may also store what it computes, so that one pass serves both:
+//
+//   total[r] = bb::sum_over<float>(n, [&](long c) { return y[c] = bb::exp(s[c] - top[r]); });
+//
+// f is called once for each c and is vectorised, so calls must not depend on one another. Terms are combined lane by
+// lane in four vectors and then across them: not the order of the row, but the same order in every run. NaN passes
+// through all four. Reductions down a column are not here: they are plain elementwise loops over rows.
+#pragma once
+
+#include "bb_math.hpp"
+#include "bb_vector.hpp"
+
+namespace bb {
+namespace detail {
+
+template <class T> constexpr T highest = T(__builtin_inff());
+template <> inline constexpr int64_t highest<int64_t> = INT64_MAX;
+template <class T> constexpr T lowest = T(-__builtin_inff());
+template <> inline constexpr int64_t lowest<int64_t> = INT64_MIN;
+
+// Lane H apart from each lane.
+template <class T, int H, int... I>
+BB_INLINE typename Vector<T>::type lanes_apart(typename Vector<T>::type v, Lanes<I...>) {
+  return __builtin_shufflevector(v, v, (I ^ H)...);
+}
+
+// Combines lanes that are H apart, then H / 2, and so on; every lane ends with the result.
+template <class T, int H, class F> BB_INLINE T across(typename Vector<T>::type v, F combine) {
+  v = combine(v, lanes_apart<T, H>(v, LanesOf<T>{}));
+  if constexpr (H > 1) return across<T, H / 2>(v, combine);
+  else return v[0];
+}
+
+template <class T> struct SumLanes {
+  using vec = typename Vector<T>::type;
+  static constexpr T start = T(0);
+  vec sum = vec{};
+  BB_INLINE void add(vec x) { sum += x; }
+  BB_INLINE void merge(const SumLanes& o) { sum += o.sum; }
+  BB_INLINE T result() const {
+    return across<T, Vector<T>::width / 2>(sum, [](vec a, vec b) __attribute__((always_inline)) { return a + b; });
+  }
+};
+
+template <class T> struct ProductLanes {
+  using vec = typename Vector<T>::type;
+  static constexpr T start = T(1);
+  vec product = vec{} + T(1);
+  BB_INLINE void add(vec x) { product *= x; }
+  BB_INLINE void merge(const ProductLanes& o) { product *= o.product; }
+  BB_INLINE T result() const {
+    return across<T, Vector<T>::width / 2>(product, [](vec a, vec b) __attribute__((always_inline)) { return a * b; });
+  }
+};
+
+// The processor's maximum drops NaN, so NaN are gathered beside it: `bad` is zero until one is seen. That is much less
+// to wait for than a maximum of two comparisons.
+template <class T> struct MaximumLanes {
+  using vec = typename Vector<T>::type;
+  static constexpr T start = lowest<T>;
+  vec top = vec{} + lowest<T>, bad = vec{};
+  static BB_INLINE vec higher(vec a, vec b) { return a > b ? a : b; }
+  BB_INLINE void add(vec x) {
+    top = higher(x, top);
+    bad = x != x ? x : bad;
+  }
+  BB_INLINE void merge(const MaximumLanes& o) {
+    top = higher(o.top, top);
+    bad += o.bad;
+  }
+  BB_INLINE T result() const {
+    constexpr int half = Vector<T>::width / 2;
+    return across<T, half>(top, [](vec a, vec b) __attribute__((always_inline)) { return higher(a, b); }) +
+           across<T, half>(bad, [](vec a, vec b) __attribute__((always_inline)) { return a + b; });
+  }
+};
+
+template <class T> struct MinimumLanes {
+  using vec = typename Vector<T>::type;
+  static constexpr T start = highest<T>;
+  vec least = vec{} + highest<T>, bad = vec{};
+  static BB_INLINE vec lower(vec a, vec b) { return a < b ? a : b; }
+  BB_INLINE void add(vec x) {
+    least = lower(x, least);
+    bad = x != x ? x : bad;
+  }
+  BB_INLINE void merge(const MinimumLanes& o) {
+    least = lower(o.least, least);
+    bad += o.bad;
+  }
+  BB_INLINE T result() const {
+    constexpr int half = Vector<T>::width / 2;
+    return across<T, half>(least, [](vec a, vec b) __attribute__((always_inline)) { return lower(a, b); }) +
+           across<T, half>(bad, [](vec a, vec b) __attribute__((always_inline)) { return a + b; });
+  }
+};
+
+template <class Lanes, class T, class F> BB_INLINE T reduce_over(long n, F f) {
+  using vec = typename Vector<T>::type;
+  constexpr long W = Vector<T>::width, L = 4 * W;
+  alignas(BB_VECTOR_BYTES) T terms[L];
+  Lanes lanes[4];
+  long c = 0;
+  for (; c + L <= n; c += L) {
+#pragma omp simd
+    for (long l = 0; l < L; ++l) terms[l] = f(c + l);
+    BB_UNROLL for (int j = 0; j < 4; ++j) lanes[j].add(*(const vec*)(terms + j * W));
+  }
+  if (c < n) {
+    for (long l = 0; l < L; ++l) terms[l] = Lanes::start;
+#pragma omp simd
+    for (long l = 0; l < n - c; ++l) terms[l] = f(c + l);
+    BB_UNROLL for (int j = 0; j < 4; ++j) lanes[j].add(*(const vec*)(terms + j * W));
+  }
+  lanes[0].merge(lanes[1]);
+  lanes[2].merge(lanes[3]);
+  lanes[0].merge(lanes[2]);
+  return lanes[0].result();
+}
+
+}  // namespace detail
+
+template <class T, class F> BB_INLINE T sum_over(long n, F f) {
+  return detail::reduce_over<detail::SumLanes<T>, T>(n, f);
+}
+template <class T, class F> BB_INLINE T prod_over(long n, F f) {
+  return detail::reduce_over<detail::ProductLanes<T>, T>(n, f);
+}
+template <class T, class F> BB_INLINE T max_over(long n, F f) {
+  return detail::reduce_over<detail::MaximumLanes<T>, T>(n, f);
+}
+template <class T, class F> BB_INLINE T min_over(long n, F f) {
+  return detail::reduce_over<detail::MinimumLanes<T>, T>(n, f);
+}
+
+}  // namespace bb

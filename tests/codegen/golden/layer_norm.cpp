@@ -1,0 +1,110 @@
+#include "bb.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
+static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
+
+// In parallel over m. Reads X, g; writes Y.
+static void layer_norm_kernel(
+    const float* __restrict X,
+    const float* __restrict g,
+    float* __restrict Y,
+    int64_t size_m,
+    int64_t size_k,
+    int threads) {
+  constexpr int64_t block_m = 8;
+  constexpr int64_t block_k = 8;
+  #pragma omp parallel num_threads(threads)
+  {
+    const size_t bytes_row = bb_aligned(bb_blocks(size_k, block_k) * block_m * block_k * sizeof(float));
+    char* memory = bb::workspace(bytes_row);
+    float* const row = reinterpret_cast<float*>(memory);
+    #pragma omp for schedule(static)
+    for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number) {
+      const int64_t m0 = m_number * block_m;
+      const int64_t m_count = std::min(block_m, size_m - m0);
+      alignas(64) float total[block_m];
+      alignas(64) float mean[block_m];
+      alignas(64) float square[block_m];
+      alignas(64) float scale[block_m];
+      alignas(64) float row_sum_1[block_m];
+      alignas(64) float row_sum_2[block_m];
+
+      // total = 0
+      #pragma omp simd
+      for (int64_t row_1 = 0; row_1 < m_count; ++row_1) total[row_1] = 0.0f;
+      for (int64_t k_number = 0; k_number < bb_blocks(size_k, block_k); ++k_number) {
+        const int64_t k0 = k_number * block_k;
+        const int64_t k_count = std::min(block_k, size_k - k0);
+        float* const row_k = row + (k_number * block_m * block_k);
+        const float* const X_block = X + (m0 * size_k + k0);
+
+        // row[k] = X[m, k]
+        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
+          #pragma omp simd
+          for (int64_t col = 0; col < k_count; ++col) row_k[row_1 * block_k + col] = X_block[row_1 * size_k + col];
+        }
+
+        // total := total + row_sum(row[k])
+        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
+          row_sum_1[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) { return row_k[row_1 * block_k + col]; });
+        }
+        #pragma omp simd
+        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) total[row_1] = total[row_1] + row_sum_1[row_1];
+      }
+
+      // mean = total / size(k)
+      #pragma omp simd
+      for (int64_t row_1 = 0; row_1 < m_count; ++row_1) mean[row_1] = total[row_1] / float(size_k);
+
+      // square = 0
+      #pragma omp simd
+      for (int64_t row_1 = 0; row_1 < m_count; ++row_1) square[row_1] = 0.0f;
+      for (int64_t k_number = 0; k_number < bb_blocks(size_k, block_k); ++k_number) {
+        const int64_t k0 = k_number * block_k;
+        const int64_t k_count = std::min(block_k, size_k - k0);
+        float* const row_k = row + (k_number * block_m * block_k);
+
+        // square := square + row_sum(row_shift(row[k], -mean) ^ 2)
+        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
+          const float negate_value = -mean[row_1];
+          row_sum_2[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) { const float row_shift_value = row_k[row_1 * block_k + col] + negate_value; return row_shift_value * row_shift_value; });
+        }
+        #pragma omp simd
+        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) square[row_1] = square[row_1] + row_sum_2[row_1];
+      }
+
+      // scale = rsqrt(square / size(k) + 1e-05)
+      #pragma omp simd
+      for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
+        scale[row_1] = bb::rsqrt((square[row_1] / float(size_k)) + 1e-05f);
+      }
+      for (int64_t k_number = 0; k_number < bb_blocks(size_k, block_k); ++k_number) {
+        const int64_t k0 = k_number * block_k;
+        const int64_t k_count = std::min(block_k, size_k - k0);
+        float* const Y_block = Y + (m0 * size_k + k0);
+        float* const row_k = row + (k_number * block_m * block_k);
+        const float* const g_block = g + k0;
+
+        // Y[m, k] = col_scale(row_scale(row_shift(row[k], -mean), scale), g[k])
+        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
+          const float negate_value_1 = -mean[row_1];
+          const float scale_entry = scale[row_1];
+          #pragma omp simd
+          for (int64_t col = 0; col < k_count; ++col) {
+            Y_block[row_1 * size_k + col] = ((row_k[row_1 * block_k + col] + negate_value_1) * scale_entry) * g_block[col];
+          }
+        }
+      }
+    }
+  }
+}
+
+extern "C" void layer_norm(const float* X, const float* g, float* Y, int64_t size_m, int64_t size_k, int threads) {
+  layer_norm_kernel(X, g, Y, size_m, size_k, threads);
+}

@@ -1,0 +1,155 @@
+// Checks bb_dot.hpp and the workspace: packing against its definition and products against a plain triple loop in
+// double, for all small sizes and for tails around the tile sizes. Every operand ends at a page that may not be touched
+// (reading past it kills the program), and the gaps between rows of C must keep their contents.
+#include "bb.hpp"
+
+#include <initializer_list>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static int failures = 0;
+
+#define CHECK(condition, ...)                                             \
+  do {                                                                    \
+    if (!(condition)) {                                                   \
+      printf("%s:%d: failed: %s: ", __FILE__, __LINE__, #condition);      \
+      printf(__VA_ARGS__);                                                \
+      printf("\n");                                                       \
+      if (++failures > 20) exit(1);                                       \
+    }                                                                     \
+  } while (0)
+
+// Memory whose last byte is followed by a page without access; `take` gives the n elements that end there.
+struct Guarded {
+  static constexpr size_t size = 1 << 20, page = 4096;
+  char* base = static_cast<char*>(mmap(nullptr, size + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  Guarded() {
+    mprotect(base, page, PROT_NONE);
+    mprotect(base + page + size, page, PROT_NONE);
+  }
+  template <class T> T* take(size_t n) { return reinterpret_cast<T*>(base + page + size) - n; }
+};
+
+static uint32_t state = 1;
+static double random_value() {  // a multiple of 1/8 in [-2, 2): exact in f16 and bf16
+  state = state * 1664525u + 1013904223u;
+  return int((state >> 16) & 31) / 8.0 - 2;
+}
+
+template <class S> static void fill(S* x, size_t n) {
+  for (size_t i = 0; i < n; ++i) x[i] = bb::store<S>(bb::compute_t<S>(random_value()));
+}
+
+static Guarded a_memory, b_memory, c_memory, packed_memory, other_memory;
+
+// Element (p, j) of a packed matrix, by the layout that bb_dot.hpp states.
+template <class T> static T packed_element(const T* packed, long k, long n, long p, long j) {
+  const long full = bb::panel_width<T>, vector = BB_VECTOR_BYTES / sizeof(T);
+  const long first = j / full * full, columns = n - first < full ? n - first : full;
+  const long width = (columns + vector - 1) / vector * vector;
+  return packed[first * k + p * width + (j - first)];
+}
+
+template <class T, class S> static void packing(long k, long n, long gap) {
+  T* packed = packed_memory.take<T>(bb::packed_size<T>(k, n));
+  T* again = other_memory.take<T>(bb::packed_size<T>(k, n));
+  const size_t bytes = bb::packed_size<T>(k, n) * sizeof(T);
+  for (int transposed = 0; transposed < 2; ++transposed) {
+    const long rows = transposed ? n : k, columns = transposed ? k : n, ld = columns + gap;
+    S* src = b_memory.take<S>(rows ? size_t(rows - 1) * ld + columns : 0);
+    fill(src, rows ? size_t(rows - 1) * ld + columns : 0);
+    memset((void*)packed, 0xff, bytes);
+    memset((void*)again, 0xff, bytes);
+    if (transposed) bb::pack_nk(packed, src, ld, k, n);
+    else bb::pack_kn(packed, src, ld, k, n);
+    bb::pack_strided(again, src, transposed ? 1 : ld, transposed ? ld : 1, k, n);
+    bool right = true;
+    for (long p = 0; p < k; ++p)
+      for (long j = 0; j < n; ++j)
+        right &= packed_element(packed, k, n, p, j) == T(bb::load(transposed ? src[j * ld + p] : src[p * ld + j]));
+    CHECK(right, "packing k=%ld n=%ld transposed=%d element size %zu", k, n, transposed, sizeof(S));
+    CHECK(memcmp(packed, again, bytes) == 0, "strided packing k=%ld n=%ld transposed=%d", k, n, transposed);
+  }
+}
+
+template <class T> static void product(long m, long n, long k, long gap) {
+  const long lda = k + gap, ldb = n + gap, ldc = n + gap;
+  const size_t a_size = k ? size_t(m - 1) * lda + k : 0, b_size = k ? size_t(k - 1) * ldb + n : 0, c_size = size_t(m - 1) * ldc + n;
+  T *a = a_memory.take<T>(a_size), *b = b_memory.take<T>(b_size), *c = c_memory.take<T>(c_size);
+  T* packed = packed_memory.take<T>(bb::packed_size<T>(k, n));
+  const T mark = T(12345.678);
+  fill(a, a_size);
+  fill(b, b_size);
+  bb::pack_kn(packed, b, ldb, k, n);
+  for (int way = 0; way < 4; ++way) {
+    const int add = way & 1, unpacked = way & 2;
+    for (size_t i = 0; i < c_size; ++i) c[i] = long(i % ldc) < n ? T(add ? 0.5 : NAN) : mark;
+    c[-1] = mark;
+    if (unpacked && add) bb::dot_kn_add(c, ldc, a, lda, b, ldb, m, n, k);
+    else if (unpacked) bb::dot_kn_set(c, ldc, a, lda, b, ldb, m, n, k);
+    else if (add) bb::dot_add(c, ldc, a, lda, packed, m, n, k);
+    else bb::dot_set(c, ldc, a, lda, packed, m, n, k);
+    bool right = true, kept = c[-1] == mark;
+    for (size_t i = 0; i < c_size; ++i) {
+      const long r = long(i) / ldc, j = long(i) % ldc;
+      if (j >= n) {
+        kept &= c[i] == mark;
+        continue;
+      }
+      double want = add ? 0.5 : 0;
+      for (long p = 0; p < k; ++p) want += double(a[r * lda + p]) * double(b[p * ldb + j]);
+      right &= double(c[i]) == want;  // exact: the operands are small multiples of 1/8
+    }
+    CHECK(right, "product m=%ld n=%ld k=%ld gap=%ld way=%d element size %zu", m, n, k, gap, way, sizeof(T));
+    CHECK(kept, "memory outside C, m=%ld n=%ld k=%ld gap=%ld way=%d", m, n, k, gap, way);
+  }
+}
+
+template <class T> static void products() {
+  for (long m = 1; m <= 9; ++m)
+    for (long n = 1; n <= 19; ++n)
+      for (long k = 0; k <= 4; ++k) product<T>(m, n, k, (m + n + k) % 3);
+  const long w = bb::panel_width<T>, sizes[] = {1, 3, 15, 16, 17, 31, 33, 47, 48, 49, 63, 64, 65, 2 * w - 1, 2 * w + 1, 3 * w};
+  for (long n : sizes)
+    for (long m : {1, 2, 5, 6, 7, 8, 9, 11, 12, 13, 17, 25})
+      for (long k : {1, 5, 37, 150}) product<T>(m, n, k, (m + n) % 2 * 5);
+}
+
+template <class T, class S> static void packings() {
+  for (long k = 0; k <= 20; ++k)
+    for (long n = 1; n <= 70; n += n < 20 ? 1 : 7) packing<T, S>(k, n, (k + n) % 3);
+  for (long k : {16, 31, 33, 64})
+    for (long n : {63, 64, 65, 127, 130}) packing<T, S>(k, n, 1);
+}
+
+int main() {
+  packings<float, float>();
+  packings<float, bb::f16>();
+  packings<float, bb::bf16>();
+  packings<float, double>();
+  packings<double, double>();
+  packings<double, float>();
+  products<float>();
+  products<double>();
+
+  char* first = bb::workspace(100);
+  CHECK(size_t(first) % 64 == 0, "alignment");
+  CHECK(bb::workspace(50) == first, "a smaller request keeps the memory");
+  memset(bb::workspace(3 << 20), 1, 3 << 20);
+  char* mine = bb::workspace(100);
+  bool apart = true;
+#pragma omp parallel num_threads(3) reduction(&& : apart)
+  {
+    char* w = bb::workspace(1000);
+    memset(w, 2, 1000);
+#pragma omp barrier
+#pragma omp master
+    apart = apart && w == mine;
+  }
+  CHECK(apart, "the first thread keeps its memory in a parallel region");
+  printf(failures ? "%d checks failed\n" : "all checks passed\n", failures);
+  return failures != 0;
+}

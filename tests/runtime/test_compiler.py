@@ -1,0 +1,54 @@
+"""Which compiler is taken, and what is said where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bbrewrite.runtime.compiler import CompilationFailed, CompilerMissing, find_compiler
+
+
+def test_the_environment_names_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "g++ -DNOTHING")
+    compiler = find_compiler()
+    assert compiler.command == ("g++", "-DNOTHING")
+    assert "g++" in compiler.fingerprint
+
+
+def test_a_missing_compiler_tells_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CompilerMissing, match=r"c\+\+, g\+\+, clang\+\+.*apt install g\+\+"):
+        find_compiler()
+    monkeypatch.setenv("CXX", "no-such-compiler -O2")
+    with pytest.raises(CompilerMissing, match=r"named by CXX, no-such-compiler, .*apt install g\+\+"):
+        find_compiler()
+
+
+def _fake_compiler(directory: Path, message: str) -> Path:
+    path = directory / "fake++"
+    path.write_text(f'#!/bin/sh\ntest "$1" = --version && echo fake 1.0 && exit 0\necho "{message}" >&2\nexit 1\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_missing_openmp_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CXX", str(_fake_compiler(tmp_path, "fatal error: 'omp.h' file not found")))
+    with pytest.raises(CompilerMissing, match=r"has no OpenMP.*libomp-dev"):
+        find_compiler()
+
+
+def test_a_broken_compiler_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CXX", str(_fake_compiler(tmp_path, "internal trouble")))
+    with pytest.raises(CompilerMissing, match="cannot build a library: internal trouble"):
+        find_compiler()
+
+
+def test_rejected_source_carries_the_diagnostics(tmp_path: Path) -> None:
+    source = tmp_path / "wrong.cpp"
+    source.write_text("int f() { return undefined_name; }\n")
+    with pytest.raises(CompilationFailed) as caught:
+        find_compiler().build_library(source, tmp_path / "wrong.so", tmp_path)
+    assert "undefined_name" in caught.value.diagnostics
+    assert "undefined_name" in str(caught.value)
