@@ -40,6 +40,7 @@ from bbrewrite.plan.planner import Plan, plan_program
 from bbrewrite.plan.schedule import Machine
 from bbrewrite.plan.target import host_target
 from bbrewrite.rules.rules import RuleSet
+from bbrewrite.runtime.cache import cache_directory
 from bbrewrite.runtime.compiler import find_compiler
 from bbrewrite.runtime.module import CompiledProgram, build
 from bbrewrite.timing import run_and_time, timed
@@ -240,14 +241,24 @@ def prepare_numpy(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
 
 
 def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
-    """Both forms as calls of compiled C++, built side by side. Raises CompilerMissing."""
+    """Both forms as calls of compiled C++, built side by side.
+
+    Raises CompilerMissing, and InputError where the cache cannot be written.
+    """
     request = fusion.request
     programs = (fusion.unfused.kernels, fusion.fused.kernels)
     compiler = find_compiler()
     sources, codegen_ms = timed(lambda: [print_programs([program], request.rules.table) for program in programs])
 
     def build_one(source: Source) -> Path:
-        return build(source, compiler)
+        try:
+            return build(source, compiler)
+        except OSError as error:
+            message = (
+                f"the cache of compiled kernels, {cache_directory()}, cannot be written: {error.strerror or error}"
+            )
+            hint = "name another directory in the environment variable BBREWRITE_CACHE_DIR"
+            raise InputError([Diagnostic("cache", message, hint=hint)]) from None
 
     def load() -> list[CompiledProgram]:
         with ThreadPoolExecutor(len(programs)) as pool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from statistics import median
 
 from rich.console import Console
@@ -98,7 +98,7 @@ def print_derivation(console: Console, fusion: Fusion) -> None:
         head = f"{count:5}  {name:{width}}  "
         room = max(console.width - len(head), 20)
         lines = textwrap.wrap(meanings[name], room) or [""]
-        for start, line in zip([head, *repeat(" " * len(head))], lines, strict=False):
+        for start, line in zip(chain([head], repeat(" " * len(head))), lines, strict=False):
             console.print((start + line).rstrip(), markup=False, soft_wrap=True)
     console.print()
 

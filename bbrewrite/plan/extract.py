@@ -24,7 +24,7 @@ from bbrewrite.plan.term_costs import TermCosts
 
 # More candidates a class find no better plans on the programs at hand and cost time in proportion.
 CANDIDATES_PER_CLASS = 4
-ROUND_LIMIT = 60
+ROUND_LIMIT = 600
 
 # Plans whose estimate is worse than the best by more than this are not worth scheduling.
 WORTHWHILE = 1.25
