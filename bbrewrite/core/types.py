@@ -182,25 +182,8 @@ class Typing:
         if plain is not None and not self._indices.same_extent(plain, items.index):
             raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
         blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
-        return self._readdressed(items.item, 1 if self._indices.is_blocked(items.index) else 0, blocked, 0)
-
-    def _readdressed(self, found: Type, width: int, axes: tuple[str, ...], unread: int) -> Type:
-        """The item type of a list whose index gives `width` axes, read at an address that gives `axes`.
-
-        A block's axes are in the order of its lists' indices, outermost first; `unread` counts those of the lists
-        between this one and the block, so the place of the new axes is counted from the end.
-        """
-        match found:
-            case BlockType(old, element):
-                place = len(old) - unread - width
-                return BlockType((*old[:place], *axes, *old[place + width :]), element)
-            case ListType(inner, item):
-                inside = unread + (1 if self._indices.is_blocked(inner) else 0)
-                return ListType(inner, self._readdressed(item, width, axes, inside))
-            case StoredType():
-                return found
-            case PairType(first, second):
-                return PairType(*(self._readdressed(side, width, axes, unread) for side in (first, second)))
+        own = (items.index,) if self._indices.is_blocked(items.index) else ()
+        return _readdressed(items.item, own, blocked, ())
 
     def _loaded(self, term: Term, stored: Type) -> Type:
         if not isinstance(stored, StoredType):
@@ -288,3 +271,25 @@ def _with_element(found: Type, element: Element) -> Type:
             return StoredType(_with_element(item, element))
         case PairType():
             raise AssertionError("a pair is never cast")
+
+
+def _readdressed(found: Type, own: tuple[str, ...], axes: tuple[str, ...], unread: tuple[str, ...]) -> Type:
+    """The item type of a list whose index is the axis `own` of its blocks, read at an address that gives `axes`.
+
+    A block's axes are in the order of its lists' indices, outermost first, so the place of the new axes is counted
+    from the end: before those of `unread`, the lists between this one and the block. A list of partial results, one
+    a block, has no axis of its own.
+    """
+    match found:
+        case BlockType(old, element):
+            place = len(old) - sum(inner in old for inner in unread)
+            start = place - len(own)
+            if old[start:place] != own:
+                return found
+            return BlockType((*old[:start], *axes, *old[place:]), element)
+        case ListType(inner, item):
+            return ListType(inner, _readdressed(item, own, axes, (*unread, inner)))
+        case StoredType():
+            return found
+        case PairType(first, second):
+            return PairType(*(_readdressed(side, own, axes, unread) for side in (first, second)))

@@ -19,6 +19,10 @@ from bbrewrite.egraph.view import EClass, ENode
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 
 
+class UnsoundRules(InputError):
+    """The rules have made equal what is not."""
+
+
 def check_classes(
     classes: Mapping[int, EClass],
     indices: IndexTable,
@@ -26,7 +30,7 @@ def check_classes(
     table: OperatorTable,
     applied: Mapping[str, int],
 ) -> dict[int, EClass]:
-    """The classes without the members that have no type. Raises InputError where two members disagree."""
+    """The classes without the members that have no type. Raises UnsoundRules where two members disagree."""
     checker = _Checker(classes, indices, tensors, table)
     checker.find_types()
     checked: dict[int, EClass] = {}
@@ -123,7 +127,7 @@ def _check_numbers(found: EClass, applied: Mapping[str, int]) -> None:
         raise _unsound(f"{values[0]:g} equal to {values[1]:g}", applied)
 
 
-def _unsound(what: str, applied: Mapping[str, int]) -> InputError:
+def _unsound(what: str, applied: Mapping[str, int]) -> UnsoundRules:
     names = ", ".join(name for name, count in applied.items() if count)
     message = f"the rules make {what}, so one of them is unsound: {names}"
-    return InputError([Diagnostic("unsound-rules", message, hint="`bbrewrite fuzz` finds which one, and why")])
+    return UnsoundRules([Diagnostic("unsound-rules", message, hint="`bbrewrite fuzz` finds which one, and why")])

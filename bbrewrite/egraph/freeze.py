@@ -31,7 +31,7 @@ def freeze(
     tensors: Mapping[str, Tensor],
     table: OperatorTable,
 ) -> FrozenGraph:
-    """The classes that the roots reach. Raises InputError (see `canary.py`)."""
+    """The classes that the roots reach. Raises UnsoundRules (see `canary.py`)."""
     tables = _Tables(engine.graph, spelled)
     found = {name: tables.globals[spelled.globals[term]] for name, term in roots.items()}
     reached = tables.reached(found.values())

@@ -2,8 +2,9 @@
 
 A read of an earlier definition becomes that definition's own term under `At` (`Loaded` for a scalar), so
 the edge stays buffered until a rule removes it. A list read at other index names (`X[s, d]` and `X[t, d]` of one
-computed list) is instantiated under those names: `map s: ...` read at s. A read at an expression keeps
-the definition under its own names. Reads of inputs and weights stay reads. Nothing is fused here.
+computed list) is instantiated under those names: `map s: ...` read at s; where only a binder's name differs, the
+binder takes the definition's. A read at an expression keeps the definition under its own names. Reads of inputs
+and weights stay reads. Nothing is fused here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from bbrewrite.core.addresses import Address
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.programs import BlockProgram, Definition
-from bbrewrite.core.terms import Apply, At, IndexValue, Loaded, Map, Read, Reduce, Stored, Term
+from bbrewrite.core.terms import Apply, At, IndexValue, Loaded, Map, Read, Reduce, Stored, Term, walk
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,26 @@ class _Inliner:
         table = self.indices
         return table.root(old) == table.root(new) and table.is_blocked(old) == table.is_blocked(new)
 
+    def usual_name(self, term: Term, bound: str) -> str:
+        """The name under which definitions know what a binder runs over, or the binder's own where they do not agree.
+
+        `reduce sum t: ...P[m, t]...` of a list P over m and n runs over n, so that it meets the loops over n that
+        made P. Which name a binder has does not change its value.
+        """
+        names: set[str] = set()
+        for node in walk(term):
+            if isinstance(node, Read) and node.tensor in self._definitions:
+                own = self._definitions[node.tensor].tensor.indices
+                names |= {name for name, a in zip(own, node.addresses, strict=True) if a.plain_index == bound}
+        if len(names) != 1:
+            return bound
+        (name,) = names
+        return name if self._alike(bound, name) and self._same_blocks(bound, name) else bound
+
+    def _same_blocks(self, one: str, other: str) -> bool:
+        first, second = self.indices[one], self.indices[other]
+        return first.block == second.block and first.block_is_fixed == second.block_is_fixed
+
     def fresh(self, bound: str, taken: frozenset[str]) -> str:
         """A new name for a bound index that would capture one of `taken`; the same one wherever it will do."""
         made = self._fresh.setdefault(bound, [])
@@ -126,8 +147,11 @@ class _Renaming:
 
     def _binder(self, term: Map | Reduce, bound: str) -> Term:
         inner = {old: new for old, new in self._names.items() if old != bound and old in term.free}
-        taken = frozenset(inner.values())
-        if bound in taken:
-            inner[bound] = self._inliner.fresh(bound, taken | term.free)
+        taken = frozenset(inner.get(name, name) for name in term.free)
+        usual = self._inliner.usual_name(term, bound)
+        if usual != bound and usual not in taken:
+            inner[bound] = usual
+        elif bound in taken:
+            inner[bound] = self._inliner.fresh(bound, taken)
         scope = self if inner == dict(self._names) else _Renaming(self._inliner, inner)
         return replace(term, index=inner.get(bound, bound)).with_children(tuple(map(scope.apply, term.children)))

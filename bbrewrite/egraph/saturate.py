@@ -28,8 +28,8 @@ def saturate(
     """The saturated e-graph of the roots, frozen.
 
     `tensors` are all tensors that the terms read; `siblings` the pairs of roots of which `siblings(x, y)` is
-    true (see `siblings.py`). Raises InputError where the rules have made two different numbers, or values of
-    different shape, equal.
+    true (see `siblings.py`). Raises UnsoundRules, an InputError, where the rules have made two different numbers, or
+    values of different shape, equal.
     """
     spelled = spell_program(roots, indices, tensors, assumptions, ruleset.table)
     pairs = [f"(siblings {spelled.globals[roots[x]]} {spelled.globals[roots[y]]})" for x, y in siblings]

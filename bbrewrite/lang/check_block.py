@@ -8,7 +8,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
 from bbrewrite.core.spans import Span
 from bbrewrite.core.spreads import with_spreads
-from bbrewrite.core.terms import Term
+from bbrewrite.core.terms import Apply, Map, Term
 from bbrewrite.core.types import BlockType, BlockTypeError, ListType, StoredType, Typing
 from bbrewrite.lang import syntax
 from bbrewrite.lang.block_terms import BlockTerms
@@ -101,8 +101,28 @@ def _checked(
     if len(set(indices)) < len(indices):
         scope.report("repeated-index", "two maps of a list run over one index", name)
         return None
-    if found.axes and found.axes != blocked:
+    if blocked and not found.axes and _is_mapped(term, len(indices)):
+        return _filled(term, blocked), tuple(indices), stored_element(found.element)
+    if found.axes != blocked:
         shown = f"[{', '.join(blocked)}]" if blocked else "no blocks"
         scope.report("type", f"the maps make {shown}, the block inside is a {found}", name)
         return None
     return term, tuple(indices), stored_element(found.element)
+
+
+def _is_mapped(term: Term, count: int) -> bool:
+    """Whether that many maps stand around a body."""
+    for _ in range(count):
+        if not isinstance(term, Map):
+            return False
+        term = term.body
+    return True
+
+
+def _filled(term: Term, axes: tuple[str, ...]) -> Term:
+    """The list with the scalar inside its maps made a block of these axes: a scalar fills what it is stored to."""
+    if isinstance(term, Map):
+        return Map(term.index, _filled(term.body, axes))
+    for axis in axes:
+        term = Apply("row_spread", (term,), (axis,))
+    return term

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from bbrewrite.core.operators import Monoid, OperatorTable
 from bbrewrite.core.terms import Local, Number, Reduce, Term, rewrite_bottom_up, walk
 from bbrewrite.core.types import BlockType, Typing
-from bbrewrite.plan.kernel import Let, LocalBlock, Loop, Statement, Store, Update, compute_element
+from bbrewrite.plan.kernel import Let, LocalBlock, Loop, Statement, Store, Update, local_element
 from bbrewrite.plan.naming import Naming, named_operands
 from bbrewrite.plan.partition import KernelOutput, KernelTerm
 
@@ -414,11 +414,11 @@ class NestBuilder:
 
     def _block_type(self, term: Term) -> BlockType:
         found = self._typing.block(term)
-        return BlockType(found.axes, compute_element(found.element))
+        return BlockType(found.axes, local_element(found.element))
 
     def _local_type(self, expression: Term) -> BlockType:
         found = self._typing.with_locals(self._types).block(expression)
-        return BlockType(found.axes, compute_element(found.element))
+        return BlockType(found.axes, local_element(found.element))
 
     # Finishing
 

@@ -11,6 +11,7 @@ from bbrewrite.core.spans import Source, Span
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Size, Term, walk
 from bbrewrite.lang.diagnostics import Diagnostic, Related, did_you_mean
 from bbrewrite.rules.expressions import Expressions, Vocabulary, substituted
+from bbrewrite.rules.kinds import Use, kind_fault
 from bbrewrite.rules.rules import (
     FACTS,
     PHASES,
@@ -91,6 +92,8 @@ class _RuleReader:
         if both_ways:
             self._check_bound(left, right, extra=(), side="right")
         conditions = self._conditions(left, matches, clauses, lets)
+        if len(self._faults) == faults:
+            self._check_kinds(matches, rewrites, conditions, [*left.uses, *right.uses], name)
         tests = tuple(self._test(clause) for clause in clauses if isinstance(clause, Tree) and clause.data == "test")
         return Rule(
             str(name),
@@ -220,6 +223,17 @@ class _RuleReader:
         else:
             return
         self._faults.append(Diagnostic("index-as-value", f"`{name}` is {what}", span, related=(note,)))
+
+    def _check_kinds(
+        self, matches: Named, rewrites: Named, conditions: tuple[Condition, ...], uses: list[Use], name: Token
+    ) -> None:
+        """Matched names are variables too: each is what its pattern is, and what replaces it."""
+        patterns = {Local(matched): pattern for matched, pattern in matches}
+        sides = [(patterns[Local(matched)], term) for matched, term in rewrites if Local(matched) in patterns]
+        scalars = frozenset(condition.term for condition in conditions if isinstance(condition, IsScalar))
+        fault = kind_fault(sides, scalars, uses, span_of(self._source, name), self._vocabulary.table)
+        if fault is not None:
+            self._faults.append(fault)
 
     def _check_casts(self, rewrites: Named, body: Tree[Token]) -> None:
         if any(isinstance(node, Cast) for _, term in rewrites for node in walk(term)):

@@ -7,7 +7,7 @@ judge, from `Names`. Faults are collected, and a blank stands for what could not
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -33,6 +33,7 @@ from bbrewrite.core.terms import (
     rewrite_bottom_up,
 )
 from bbrewrite.lang.diagnostics import Diagnostic, Related, did_you_mean
+from bbrewrite.rules.kinds import Use
 from bbrewrite.rules.rules import FACTS
 from bbrewrite.rules.syntax import Node, span_of
 
@@ -90,10 +91,14 @@ class Vocabulary:
 
 
 class Expressions:
-    """Reads the expressions of one scope. `names` grows with what is seen, `faults` with what is wrong."""
+    """Reads the expressions of one scope.
+
+    `names` grows with the names that are seen, `uses` with the places of operands, `faults` with what is wrong.
+    """
 
     def __init__(self, source: Source, vocabulary: Vocabulary, faults: list[Diagnostic]) -> None:
         self.names = Names()
+        self.uses: list[Use] = []
         self._source = source
         self._vocabulary = vocabulary
         self._faults = faults
@@ -116,13 +121,14 @@ class Expressions:
                 return self._name(_token(node.children[0]))
             case "infix":
                 left, symbol, right = node.children
-                return Apply(self._by_symbol(str(symbol), 2), (self.term(left), self.term(right)))
+                function = self._by_symbol(str(symbol), 2)
+                return self._built(Apply(function, (self.term(left), self.term(right))), [left, right])
             case "prefix":
                 symbol, operand = node.children
                 value = self.term(operand)
                 if symbol == "-" and isinstance(value, Number):
                     return Number(-value.value)
-                return Apply(self._by_symbol(str(symbol), 1), (value,))
+                return self._built(Apply(self._by_symbol(str(symbol), 1), (value,)), [operand])
             case "element_of":
                 items, *indices = node.children
                 term = self.term(items)
@@ -141,6 +147,11 @@ class Expressions:
             return self._index_token(_token(node.children[0]))
         self.fault("index-expected", "an index belongs here: a plain name", node)
         return ""
+
+    def _built(self, term: Term, operands: Sequence[Node]) -> Term:
+        """The term, once the places of its operands are noted."""
+        self.uses += [Use(term, position, self.span(node)) for position, node in enumerate(operands)]
+        return term
 
     def _name(self, token: Token) -> Term:
         name = str(token)
@@ -189,8 +200,10 @@ class Expressions:
         if operator is not None:
             if not self._has_arity(name, operands, operator.arity + operator.index_count, node):
                 return BLANK
-            values = tuple(self.term(operand) for operand in operands[: operator.arity])
-            return Apply(word, values, tuple(self.index(operand) for operand in operands[operator.arity :]))
+            written = operands[: operator.arity]
+            values = tuple(self.term(operand) for operand in written)
+            indices = tuple(self.index(operand) for operand in operands[operator.arity :])
+            return self._built(Apply(word, values, indices), written)
         if word in self._vocabulary.macros:
             return self._expanded(self._vocabulary.macros[word], name, operands, node)
         if word in self._vocabulary.table.monoids:
@@ -218,23 +231,28 @@ class Expressions:
             return self._reduce(name, operands, node)
         if not self._has_arity(name, operands, _ARITY[word], node, STRUCTURAL[word]):
             return BLANK
+        if word == "size":
+            return Size(self.index(operands[0]))
+        written = operands[1:] if word == "map" else operands[: _ARITY[word] - (word == "at")]
+        index = self.index(operands[0]) if word == "map" else ""
+        values = [self.term(operand) for operand in written]
+        term: Term
         match word:
             case "at":
-                return At(self.term(operands[0]), index_address(self.index(operands[1])))
+                term = At(values[0], index_address(self.index(operands[1])))
             case "map":
-                return Map(self.index(operands[0]), self.term(operands[1]))
+                term = Map(index, values[0])
             case "pair":
-                return Pair(self.term(operands[0]), self.term(operands[1]))
+                term = Pair(values[0], values[1])
             case "first" | "second":
-                return Component(int(word == "second"), self.term(operands[0]))
-            case "size":
-                return Size(self.index(operands[0]))
+                term = Component(int(word == "second"), values[0])
             case "cast":
-                return Cast("", self.term(operands[0]))
+                term = Cast("", values[0])
             case "stored":
-                return Stored(self.term(operands[0]))
+                term = Stored(values[0])
             case _:
-                return Loaded(self.term(operands[0]))
+                term = Loaded(values[0])
+        return self._built(term, written)
 
     def _reduce(self, name: Token, operands: list[Node], node: Node) -> Term:
         if len(operands) < 3:
@@ -255,7 +273,7 @@ class Expressions:
             message = f"`reduce({monoid.name}, …)` takes {wanted} operands, {len(operands)} given"
             return self.fault("wrong-arity", message, node, hint)
         index = self.index(operands[1])
-        return Reduce(monoid.name, index, tuple(self.term(value) for value in values))
+        return self._built(Reduce(monoid.name, index, tuple(self.term(value) for value in values)), values)
 
     def _expanded(self, macro: Macro, name: Token, operands: list[Node], node: Node) -> Term:
         if not self._has_arity(name, operands, len(macro.parameters), node):

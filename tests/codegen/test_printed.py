@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from general_cases import general_cases
-from kernel_cases import attention, layer_norm, swiglu, table_with_weight
+from tests.codegen.general_cases import general_cases
+from tests.codegen.kernel_cases import attention, layer_norm, swiglu, table_with_weight
 
 from bbrewrite.codegen.cpp import print_programs
 from bbrewrite.codegen.names import Names, identifier

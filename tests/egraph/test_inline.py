@@ -160,6 +160,28 @@ def test_scalars_are_stored_and_loaded() -> None:
     assert roots["u"] == Stored(Apply("add", (Loaded(roots["t"]), Read("lam"))))
 
 
+def test_a_binder_takes_the_name_that_a_list_was_made_under() -> None:
+    """Softmax over n, summed over t: one loop, whatever the names."""
+    source = program(
+        "p",
+        table(n=64, t=64, m=64, s=32),
+        [tensor("A", "m n", Role.INPUT), tensor("V", "n", Role.INPUT)],
+        [
+            define("B", "m n", apply("exp", read("A", "m", "n"))),
+            define("C", "m", total("t", apply("row_sum", apply("col_scale", read("B", "m", "t"), read("V", "t"))))),
+            define("D", "m", total("s", apply("row_sum", read("B", "m", "s"))), Role.OUTPUT),
+            define("E", "n", total("t", apply("row_sum", read("B", "n", "t"))), Role.OUTPUT),
+        ],
+    )
+    roots, _ = checked(source)
+    b = At(At(roots["B"], index_address("m")), index_address("n"))
+    assert roots["C"] == Map("m", total("n", apply("row_sum", apply("col_scale", b, read("V", "n")))))
+    assert isinstance(roots["D"], Map)
+    assert roots["D"].body.bound_index == "s"  # of other blocks
+    assert isinstance(roots["E"], Map)
+    assert roots["E"].body.bound_index == "t"  # n is taken
+
+
 def test_addresses_in_a_renamed_body_follow() -> None:
     half = Address((("m", 1),), divisor=2)
     source = program(

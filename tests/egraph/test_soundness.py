@@ -91,6 +91,12 @@ PROGRAMS = {
         H[m, d] = rms_norm[d](X[m, d], eps = 1e-6) * g[d]
         G[m, f] = silu(sum[d](H[m, d] * W1[d, f])) * sum[d](H[m, d] * W3[d, f])
         output Y[m, e] = sum[f](G[m, f] * W2[f, e])""",
+    "another name for the keys": """
+        index m = 5, n = 7, t = n, l = 4
+        block m = 2, n = 3, t = 3, l = 3
+        input S[m, n], V[n, l] : f64
+        P[m, n] = softmax[n](S[m, n])
+        output O[m, l] = sum[t](P[m, t] * V[t, l])""",
     "self attention": """
         index m = 5, n = m, d = 3, e = 3
         block m = 2, n = 2, d = 2, e = 2
@@ -185,6 +191,14 @@ def _positions(indices: IndexTable, name: str) -> int:
 def test_members_of_a_class_have_one_value(name: str, fast_math: bool) -> None:
     source, table, arrays = lowered(PROGRAMS[name])
     assert check_classes(source, table, arrays, fast_math) > 0
+
+
+@pytest.mark.parametrize("name", ["attention", "attention by hand", "another name for the keys"])
+def test_products_with_softmax_become_online(name: str) -> None:
+    source, _, _ = lowered(PROGRAMS[name])
+    inlined = inline(source)
+    graph = saturate(inlined.roots, inlined.indices, source.tensors, source.assumptions, SHIPPED)
+    assert graph.report.rules_applied["online_rescaled_sum"] == 2
 
 
 def test_hidden_and_huge_rows() -> None:

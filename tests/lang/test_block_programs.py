@@ -106,6 +106,12 @@ def test_index_values_of_vectors_and_points_do_not_spread() -> None:
     assert _body("map h: map m: map n: X[m, n] + h") == Apply("add", (_read("X", "m", "n"), IndexValue("h")))
 
 
+def test_a_scalar_fills_the_blocks_it_is_stored_to() -> None:
+    filled = Apply("row_spread", (Apply("row_spread", (Read("s"),), ("m",)),), ("n",))
+    assert _body("map m: map h: map n: s") == filled
+    assert _body("map h: s") == Read("s")
+
+
 def test_element_types() -> None:
     text = (
         "A = map h: map k: map n: K[h, k, n] / 2\nB : bf16 = map m: v[m]\nC = map m: m\noutput O = map m: f16(v[m])\n"

@@ -74,7 +74,7 @@ def test_expressions(text: str, term: object) -> None:
 def test_conditions() -> None:
     found = rule(
         """rule r
-    reduce(sum, i, a * b) + dot(c, x)  =>  1
+    reduce(sum, i, a * b) + exp(c) * x  =>  1
     where i not in free(b), a is const, c is scalar
     where size(i) >= 2 * 3, positive(x), siblings(a, b)
 """

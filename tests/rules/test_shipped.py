@@ -20,8 +20,9 @@ def test_examples_come_out(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", SHIPPED.rules, ids=lambda rule: rule.name)
-def test_every_rule_has_a_meaning(rule: Rule) -> None:
+def test_every_rule_has_a_meaning_and_its_mathematics(rule: Rule) -> None:
     assert rule.meaning
+    assert rule.documentation
 
 
 def test_a_wrong_example_is_found() -> None:

@@ -10,7 +10,7 @@ static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
 // In parallel over m, l. Reads Q, K, V; writes O.
-static void attention_kernel(
+static void kernel_attention_kernel(
     const float* __restrict Q,
     const float* __restrict K,
     const float* __restrict V,
@@ -158,5 +158,5 @@ extern "C" void attention(
     int64_t size_d,
     int64_t size_l,
     int threads) {
-  attention_kernel(Q, K, V, O, size_m, size_n, size_d, size_l, threads);
+  kernel_attention_kernel(Q, K, V, O, size_m, size_n, size_d, size_l, threads);
 }

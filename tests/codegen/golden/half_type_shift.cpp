@@ -10,7 +10,7 @@ static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
 // In parallel over m, n. Reads X; writes Y.
-static void half_type_shift_kernel(
+static void kernel_half_type_shift_kernel(
     const bb::f16* __restrict X,
     float* __restrict Y,
     int64_t size_m,
@@ -43,5 +43,5 @@ static void half_type_shift_kernel(
 }
 
 extern "C" void half_type_shift(const bb::f16* X, float* Y, int64_t size_m, int64_t size_n, int threads) {
-  half_type_shift_kernel(X, Y, size_m, size_n, threads);
+  kernel_half_type_shift_kernel(X, Y, size_m, size_n, threads);
 }

@@ -10,7 +10,7 @@ static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
 // In parallel over m. Reads X, g; writes Y.
-static void layer_norm_kernel(
+static void kernel_layer_norm_kernel(
     const float* __restrict X,
     const float* __restrict g,
     float* __restrict Y,
@@ -106,5 +106,5 @@ static void layer_norm_kernel(
 }
 
 extern "C" void layer_norm(const float* X, const float* g, float* Y, int64_t size_m, int64_t size_k, int threads) {
-  layer_norm_kernel(X, g, Y, size_m, size_k, threads);
+  kernel_layer_norm_kernel(X, g, Y, size_m, size_k, threads);
 }

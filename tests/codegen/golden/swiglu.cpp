@@ -10,7 +10,7 @@ static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
 // In parallel over m. Reads X, W1, W3, W2; writes Y.
-static void swiglu_kernel(
+static void kernel_swiglu_kernel(
     const float* __restrict X,
     const float* __restrict W1,
     const float* __restrict W3,
@@ -123,5 +123,5 @@ extern "C" void swiglu(
     int64_t size_d,
     int64_t size_f,
     int threads) {
-  swiglu_kernel(X, W1, W3, W2, Y, size_m, size_d, size_f, threads);
+  kernel_swiglu_kernel(X, W1, W3, W2, Y, size_m, size_d, size_f, threads);
 }

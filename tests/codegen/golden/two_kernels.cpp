@@ -10,7 +10,12 @@ static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
 // In parallel over m, n. Reads X; writes T.
-static void first(const float* __restrict X, float* __restrict T, int64_t size_m, int64_t size_n, int threads) {
+static void kernel_first(
+    const float* __restrict X,
+    float* __restrict T,
+    int64_t size_m,
+    int64_t size_n,
+    int threads) {
   constexpr int64_t block_m = 4;
   constexpr int64_t block_n = 8;
   #pragma omp parallel num_threads(threads)
@@ -37,7 +42,7 @@ static void first(const float* __restrict X, float* __restrict T, int64_t size_m
 }
 
 // In parallel over m. Reads T; writes Y.
-static void second(
+static void kernel_second(
     const float* __restrict T,
     float* __restrict Y,
     int64_t size_m,
@@ -79,6 +84,6 @@ static void second(
 }
 
 extern "C" void two_kernels(const float* X, float* Y, float* T, int64_t size_m, int64_t size_n, int threads) {
-  first(X, T, size_m, size_n, threads);
-  second(T, Y, size_m, size_n, threads);
+  kernel_first(X, T, size_m, size_n, threads);
+  kernel_second(T, Y, size_m, size_n, threads);
 }

@@ -19,7 +19,7 @@ static BB_INLINE float double_1(float a) {
 }
 
 // In parallel over m, n. Reads X; writes Y.
-static void user_operator_kernel(
+static void kernel_user_operator_kernel(
     const float* __restrict X,
     float* __restrict Y,
     int64_t size_m,
@@ -51,5 +51,5 @@ static void user_operator_kernel(
 }
 
 extern "C" void user_operator(const float* X, float* Y, int64_t size_m, int64_t size_n, int threads) {
-  user_operator_kernel(X, Y, size_m, size_n, threads);
+  kernel_user_operator_kernel(X, Y, size_m, size_n, threads);
 }
