@@ -202,7 +202,9 @@ def fuse(request: Request) -> Fusion:
                 fast_math=request.fast_math,
             )
         )
-        plan, extract_ms = timed(lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine, inlined.roots))
+        plan, extract_ms = timed(
+            lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine, inlined.roots)
+        )
         return plan, graph.report, saturate_ms, extract_ms
 
     unfused, *_ = planned(replace(rules, rules=()))
