@@ -109,12 +109,5 @@ def _planned(
     kernels = KernelProgram(
         program.name, indices, program.inputs, parts.buffers, outputs, tuple(item.kernel for item in chosen)
     )
-    notes = tuple(_shortage(item, machine) for item in chosen if item.cost.seconds == float("inf"))
+    notes = tuple(note for item in chosen for note in item.notes)
     return Plan(fused_program(parts, program, indices), kernels, tuple(item.cost for item in chosen), notes)
-
-
-def _shortage(item: Scheduled, machine: Machine) -> str:
-    return (
-        f"kernel {item.kernel.name} needs {item.cost.local_bytes / 1024:.0f} KiB of local memory and the target has"
-        f" {machine.target.local_capacity_bytes / 1024:.0f}: no schedule fits, so blocks spill to global memory"
-    )

@@ -53,10 +53,11 @@ class Machine:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A kernel with the cost that the model gives it."""
+    """A kernel with the cost that the model gives it; `notes` are sentences on what local memory did not allow."""
 
     kernel: Kernel
     cost: Cost
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class _Search:
         started.sort(key=lambda choice: choice.rank)
         descended = [self._descend(choice) for choice in started[:NESTS_REFINED]]
         best = min(descended, key=lambda choice: choice.rank)
-        return self._finished(self._with_block_sizes(best))
+        return self._finished(self._with_block_sizes(best), self._notes(best))
 
     def _started(self, grid: tuple[str, ...], split: str | None) -> Iterator[_Choice]:
         """Nests of a grid, or of a split reduction, in all loop orders, with nothing kept local yet."""
@@ -275,7 +276,28 @@ class _Search:
             choices.append(coarse)
         return list(product(*choices))
 
-    def _finished(self, choice: _Choice) -> Scheduled:
+    def _notes(self, choice: _Choice) -> tuple[str, ...]:
+        """What would be loaded once if local memory were larger, and a schedule that does not fit at all."""
+        capacity = self._machine.target.local_capacity_bytes
+        if choice.cost.local_bytes > capacity:
+            return (
+                f"kernel {self._kernel.name} needs {_kibibytes(choice.cost.local_bytes)} of local memory and the"
+                f" target has {_kibibytes(capacity)}: no schedule fits, so blocks spill to global memory",
+            )
+        notes: list[str] = []
+        for term in sorted(self._repeated_loads(choice) - choice.kept, key=lambda term: term.digest):
+            kept = self._built(choice.grid, choice.order, choice.kept | {term}, choice.split)
+            if kept is None or not isinstance(term, Read):
+                continue
+            _, cost = kept.costs.cheapest(_columns([choice.blocks]))
+            if cost.local_bytes > capacity:
+                notes.append(
+                    f"kernel {self._kernel.name} loads {term.tensor} more than once: with its blocks kept, it would"
+                    f" need {_kibibytes(cost.local_bytes)} of local memory, and the target has {_kibibytes(capacity)}"
+                )
+        return tuple(notes)
+
+    def _finished(self, choice: _Choice, notes: tuple[str, ...]) -> Scheduled:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
         indices = IndexTable.of(
             [
@@ -296,7 +318,11 @@ class _Search:
             tuple(reads.values()),
             tuple(output.tensor for output in self._kernel.outputs),
         )
-        return Scheduled(kernel, choice.cost)
+        return Scheduled(kernel, choice.cost, notes)
+
+
+def _kibibytes(count: int) -> str:
+    return f"{count / 1024:.0f} KiB"
 
 
 def _columns(choices: list[tuple[int, ...]]) -> NDArray[np.float64]:

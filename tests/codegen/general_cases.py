@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 
+from bbrewrite.core.elements import Element
+from bbrewrite.core.programs import Role
+from bbrewrite.core.terms import Cast, IndexValue, Local, Number, Size
+from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
 from tests.codegen.kernel_cases import (
     BF16,
     BOOL,
@@ -29,11 +33,6 @@ from tests.codegen.kernel_cases import (
     tensor,
     use,
 )
-
-from bbrewrite.core.elements import Element
-from bbrewrite.core.programs import Role
-from bbrewrite.core.terms import Cast, IndexValue, Local, Number, Size
-from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
 
 X, Y = read("X", "m", "n"), output("Y", "m n")
 IN = tensor("X", "m n")
