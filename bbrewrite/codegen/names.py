@@ -127,6 +127,8 @@ _RESERVED = frozenset(
         "size_t",
     ]
 )
+# Macros of the headers that generated source includes.
+_MACRO = re.compile(r"(BB|FP|M|INT|UINT|SIZE|PTRDIFF|WCHAR|WINT|SIG|HUGE|MATH|EXIT|RAND|MB|EOF|NULL)(_|\d|$|[A-Z]+_)")
 
 
 class Names:
@@ -139,7 +141,7 @@ class Names:
         """An identifier that was not given out before: the stem, or the stem with a number."""
         base = identifier(stem)
         name, number = base, 1
-        while name in self._taken or name in _RESERVED:
+        while name in self._taken or name in _RESERVED or _MACRO.match(name):
             name = f"{base}_{number}"
             number += 1
         self._taken.add(name)
