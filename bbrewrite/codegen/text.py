@@ -65,6 +65,9 @@ def value_type(element: Element) -> str:
     return "bool" if compute is Element.BOOL else _STORAGE[compute]
 
 
+_LARGEST_F32 = float(np.finfo(np.float32).max)
+
+
 def number(value: float, element: Element) -> str:
     """A number as a literal of a compute type; a number that an integer type cannot hold saturates or is truncated."""
     if element is Element.BOOL:
@@ -73,12 +76,9 @@ def number(value: float, element: Element) -> str:
         if math.isinf(value) or math.isnan(value):
             return "INT64_MAX" if value > 0 else "INT64_MIN"
         return f"INT64_C({int(value)})"
-    if math.isnan(value):
-        return "NAN"
-    if math.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
-    if element is Element.F32 and abs(value) > float(np.finfo(np.float32).max):
-        return "INFINITY" if value > 0 else "-INFINITY"
+    if math.isnan(value) or math.isinf(value) or (element is Element.F32 and abs(value) > _LARGEST_F32):
+        text = "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
+        return text if element is Element.F32 else f"double({text})"  # the macros are floats
     text = str(np.float32(value)) if element is Element.F32 else repr(float(value))
     if not any(mark in text for mark in ".e"):
         text += ".0"

@@ -88,10 +88,12 @@ _RANK = {
 def wider(a: Element | None, b: Element | None) -> Element | None:
     """The type of mixed arithmetic. None is the type of a bare whole number, which takes the other's type.
 
-    f16 with bf16 gives f32, the narrowest type that holds both; a tensor's integers with a fraction give f32.
+    f16 with bf16 gives f32, the narrowest type that holds both; a tensor's integers with a fraction give f32;
+    a truth value beside a whole number counts as 0 or 1.
     """
     if a is None or b is None:
-        return a or b
+        other = a or b
+        return Element.I32 if other is Element.BOOL and a is not b else other
     if {a, b} == {Element.F16, Element.BF16}:
         return Element.F32
     if Element.NUMBER in (a, b) and not {a, b}.isdisjoint({Element.I32, Element.BOOL}):

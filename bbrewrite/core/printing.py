@@ -21,6 +21,7 @@ from bbrewrite.core.terms import (
     Cast,
     Component,
     IndexValue,
+    Loaded,
     Local,
     Map,
     Number,
@@ -28,22 +29,24 @@ from bbrewrite.core.terms import (
     Read,
     Reduce,
     Size,
+    Stored,
     Term,
 )
-from bbrewrite.core.types import BlockType, BlockTypeError, ListType, Type, Typing
+from bbrewrite.core.types import BlockType, BlockTypeError, ListType, StoredType, Type, Typing
 
 # How tightly a form binds: a body after `:` loosest, then operators by their precedences (1 to 8), then calls.
-_BODY = 0
-_COMPARISON = 4
-_UNARY = 7
-_POWER = 8
-_ATOM = 9
+BODY = 0
+COMPARISON = 4
+UNARY = 7
+POWER = 8
+ATOM = 9
 
 
 def print_block_program(program: BlockProgram, table: OperatorTable) -> str:
     """The program as text that parses back to it."""
     typing = Typing(table, program.indices, program.tensors)
-    lines = [f"block program {program.name}", *declaration_lines(program.indices, program.inputs, program.assumptions)]
+    lines = [f"block program {program.name}", *index_lines(program.indices)]
+    lines += input_lines(program.inputs, program.assumptions)
     lines += [_definition(definition, typing, table) for definition in program.definitions]
     return "\n".join(lines) + "\n"
 
@@ -58,12 +61,14 @@ def print_term(term: Term, table: OperatorTable, typing: Typing | None = None) -
     return _TermPrinter(table).text(shown)
 
 
-def declaration_lines(
-    indices: IndexTable, inputs: tuple[Tensor, ...], assumptions: tuple[Assumption, ...]
-) -> Iterator[str]:
-    """The statements before the definitions, as both levels write them; block sizes only at block level."""
+def index_lines(indices: IndexTable) -> Iterator[str]:
+    """The statement that declares the indices, with their block sizes; none where there are no indices."""
     if indices.entries:
         yield f"index {', '.join(_index(index) for index in indices)}"
+
+
+def input_lines(inputs: tuple[Tensor, ...], assumptions: tuple[Assumption, ...]) -> Iterator[str]:
+    """The statements that declare inputs, weights and assumptions, as both levels write them."""
     for (role, element), group in groupby(inputs, key=lambda tensor: (tensor.role, tensor.element)):
         yield f"{role.value} {', '.join(print_tensor(tensor) for tensor in group)} : {element}"
     if assumptions:
@@ -93,16 +98,16 @@ def join_infix(symbol: str, precedence: int, operands: list[tuple[str, int]]) ->
              zip(operands, _needed(precedence, len(operands)), strict=True)]  # fmt: skip
     if len(texts) == 1:
         return f"{symbol} {texts[0]}" if symbol.isalpha() else f"{symbol}{texts[0]}"
-    return symbol.join(texts) if precedence == _POWER else f" {symbol} ".join(texts)
+    return symbol.join(texts) if precedence == POWER else f" {symbol} ".join(texts)
 
 
 def _needed(precedence: int, arity: int) -> tuple[int, ...]:
     """The least tightness of each operand: infix operators group to the left, `^` to the right."""
     if arity == 1:
         return (precedence,)
-    if precedence == _POWER:
-        return (_ATOM, _UNARY)
-    return (precedence + (precedence == _COMPARISON), precedence + 1)
+    if precedence == POWER:
+        return (ATOM, UNARY)
+    return (precedence + (precedence == COMPARISON), precedence + 1)
 
 
 def _index(index: Index) -> str:
@@ -124,7 +129,7 @@ def _inferred_element(term: Term, typing: Typing) -> Element | None:
         found: Type = typing.of(term)
     except BlockTypeError:
         return None
-    while isinstance(found, ListType):
+    while isinstance(found, ListType | StoredType):
         found = found.item
     return stored_element(found.element) if isinstance(found, BlockType) else None
 
@@ -147,37 +152,41 @@ class _TermPrinter:
     def _print(self, term: Term) -> tuple[str, int]:
         match term:
             case Number(value):
-                return print_number(value), _UNARY if value < 0 else _ATOM
+                return print_number(value), UNARY if value < 0 else ATOM
             case Size(index):
-                return f"size({index})", _ATOM
+                return f"size({index})", ATOM
             case IndexValue(index):
-                return index, _ATOM
+                return index, ATOM
             case Read(tensor, addresses):
-                return tensor + _addressed(addresses), _ATOM
+                return tensor + _addressed(addresses), ATOM
             case Local(name, indices):
-                return name + _addressed(indices), _ATOM
+                return name + _addressed(indices), ATOM
             case Map(index, body):
-                return f"map {index}: {self.text(body)}", _BODY
+                return f"map {index}: {self.text(body)}", BODY
             case Reduce(monoid, index, operands):
                 texts = ", ".join(self.text(operand) for operand in operands)
                 body = texts if len(operands) == 1 else f"({texts})"
-                return f"reduce {monoid} {index}: {body}", _BODY
+                return f"reduce {monoid} {index}: {body}", BODY
             case At():
-                return self._read(term), _ATOM
+                return self._read(term), ATOM
+            case Stored(value):
+                return self._call("stored", (value,)), ATOM
+            case Loaded(stored):
+                return self._call("loaded", (stored,)), ATOM
             case Pair(first, second):
-                return self._call("pair", (first, second)), _ATOM
+                return self._call("pair", (first, second)), ATOM
             case Component(position, pair):
-                return self._call(("first", "second")[position], (pair,)), _ATOM
+                return self._call(("first", "second")[position], (pair,)), ATOM
             case Cast(element, value):
-                return self._call(element, (value,)), _ATOM
+                return self._call(element, (value,)), ATOM
             case Apply(operator, operands, indices):
                 function = self._table.functions.get(operator)
                 if function is None or not function.symbol:
-                    return self._call(operator, operands, indices), _ATOM
+                    return self._call(operator, operands, indices), ATOM
                 leveled = [self._leveled(operand) for operand in operands]
                 if operator == "negate" and isinstance(operands[0], Number) and operands[0].value >= 0:
                     # Without brackets the sign would be read as the number's own.
-                    leveled = [(leveled[0][0], _BODY)]
+                    leveled = [(leveled[0][0], BODY)]
                 return join_infix(function.symbol, function.precedence, leveled), function.precedence
             case _:
                 raise AssertionError(term)
@@ -194,7 +203,7 @@ class _TermPrinter:
         text, level = self._leveled(items)
         # Brackets behind a bare name read a tensor by name; around it they tell the two apart.
         is_name = isinstance(items, Read | Local | Number | IndexValue)
-        return (f"({text})" if level < _ATOM or is_name else text) + _addressed(addresses)
+        return (f"({text})" if level < ATOM or is_name else text) + _addressed(addresses)
 
 
 def _addressed(addresses: Iterable[Address | str]) -> str:

@@ -146,15 +146,13 @@ def _spread(value: IndexValue, shape: _Shape) -> Term:
 
 
 def _shape(leaves: list[Term], typing: Typing, loops: tuple[str, ...]) -> _Shape:
-    """The common shape of a tree's leaves: that of one that is no index value, else by the order of the loops."""
-    indices: dict[str, None] = {}
-    for leaf in leaves:
-        axes = _axes(leaf, typing)
-        if isinstance(leaf, IndexValue):
-            indices.update(dict.fromkeys(axes))
-        elif axes:
-            return axes
-    if len(indices) != 2 or not all(index in loops for index in indices):
+    """The common shape of a tree's leaves: a matrix's among them, else a vector's, else by the order of the loops."""
+    shapes = [_axes(leaf, typing) for leaf in leaves if not isinstance(leaf, IndexValue)]
+    shape = max(shapes, key=len, default=())
+    if shape:
+        return shape
+    indices = {axis for leaf in leaves if isinstance(leaf, IndexValue) for axis in _axes(leaf, typing)}
+    if len(indices) != 2 or not indices <= set(loops):
         return ()
     rows, columns = sorted(indices, key=loops.index)
     return (rows, columns)

@@ -13,6 +13,7 @@ compared by structure. Types are found by `typing.py`, printing is in `printing.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -49,6 +50,18 @@ class Term:
         # Terms share subterms heavily; without a stored hash every lookup would walk the whole tree.
         fields = tuple(getattr(self, name) for name in self.__dataclass_fields__)
         return hash((type(self).__name__, fields))
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the structure that is the same in every process: an order for ties that no run changes."""
+        fields = tuple(_digested(getattr(self, name)) for name in self.__dataclass_fields__)
+        return hashlib.blake2b(repr((type(self).__name__, fields)).encode(), digest_size=12).hexdigest()
+
+
+def _digested(value: object) -> object:
+    if isinstance(value, Term):
+        return value.digest
+    return tuple(_digested(item) for item in value) if isinstance(value, tuple) else value
 
 
 def _hashed[T: type[Term]](cls: T) -> T:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from bbrewrite.core.elements import Element, as_float, wider
 from bbrewrite.core.indices import IndexTable
@@ -84,6 +85,9 @@ class PairType:
     first: Type
     second: Type
 
+    def __str__(self) -> str:
+        return f"pair of {self.first} and {self.second}"
+
 
 type Type = BlockType | ListType | StoredType | PairType
 
@@ -104,8 +108,13 @@ class Typing:
         self._table = table
         self._indices = indices
         self._tensors = tensors
+        # Looked up late: a caller may add to it.
         self._locals: Mapping[str, Type] = {} if locals is None else locals
         self._known: dict[Term, Type] = {}
+
+    def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
+        """The same program's typing with other local blocks."""
+        return Typing(self._table, self._indices, self._tensors, locals)
 
     def block(self, term: Term) -> BlockType:
         """The type of a term that must be a block."""
@@ -173,7 +182,8 @@ class Typing:
         if plain is not None and not self._indices.same_extent(plain, items.index):
             raise BlockTypeError(f"a list over {items.index} cannot be read at {plain}, of another extent", term)
         blocked = tuple(name for name, _ in term.address.indices if self._indices.is_blocked(name))
-        return _readdressed(items.item, items.index, blocked)
+        own = (items.index,) if self._indices.is_blocked(items.index) else ()
+        return _readdressed(items.item, own, blocked, ())
 
     def _loaded(self, term: Term, stored: Type) -> Type:
         if not isinstance(stored, StoredType):
@@ -210,7 +220,9 @@ class Typing:
         axes = result_axes(operator, tuple(operand.axes for operand in operands), term.indices)
         if axes is None:
             shown = ", ".join(str(operand) for operand in operands)
-            raise BlockTypeError(f"{term.operator} does not take ({shown})", term)
+            function = self._table.functions.get(term.operator)
+            name = function.symbol if function and function.symbol else term.operator
+            raise BlockTypeError(f"`{name}` does not take ({shown})", term)
         elements = tuple(operand.element for operand in operands)
         return BlockType(axes, result_element(self._table.functions.get(operator.function), elements))
 
@@ -236,9 +248,7 @@ def result_element(function: ScalarFunction | None, elements: tuple[Element | No
     rule = function.type_rule if function else "wider"
     if rule == "bool":
         return Element.BOOL
-    found: Element | None = None
-    for element in elements[1:] if rule == "select" else elements:
-        found = wider(found, element)
+    found = reduce(wider, elements[1:] if rule == "select" else elements)
     if rule == "float":
         return as_float(found)
     # Arithmetic on bools counts: true + true is 2.
@@ -263,14 +273,23 @@ def _with_element(found: Type, element: Element) -> Type:
             raise AssertionError("a pair is never cast")
 
 
-def _readdressed(found: Type, index: str, axes: tuple[str, ...]) -> Type:
-    """The type with the axis of `index`, where it has one, replaced by the axes of an address."""
+def _readdressed(found: Type, own: tuple[str, ...], axes: tuple[str, ...], unread: tuple[str, ...]) -> Type:
+    """The item type of a list whose index is the axis `own` of its blocks, read at an address that gives `axes`.
+
+    A block's axes are in the order of its lists' indices, outermost first, so the place of the new axes is counted
+    from the end: before those of `unread`, the lists between this one and the block. A list of partial results, one
+    a block, has no axis of its own.
+    """
     match found:
         case BlockType(old, element):
-            return BlockType(tuple(new for axis in old for new in (axes if axis == index else (axis,))), element)
+            place = len(old) - sum(inner in old for inner in unread)
+            start = place - len(own)
+            if old[start:place] != own:
+                return found
+            return BlockType((*old[:start], *axes, *old[place:]), element)
         case ListType(inner, item):
-            return ListType(inner, _readdressed(item, index, axes))
+            return ListType(inner, _readdressed(item, own, axes, (*unread, inner)))
         case StoredType():
             return found
         case PairType(first, second):
-            return PairType(_readdressed(first, index, axes), _readdressed(second, index, axes))
+            return PairType(*(_readdressed(side, own, axes, unread) for side in (first, second)))

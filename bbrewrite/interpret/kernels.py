@@ -90,6 +90,15 @@ class _KernelRun:
             self._point[index] = outer
 
     def _assign(self, target: LocalBlock, expression: Term) -> None:
+        """Computes a block; where its list indices have no loop around it, every block of the list."""
+        missing = [index for index in target.list_indices if index not in self._point]
+        for numbers in itertools.product(*(range(self._terms.positions.trips(index)) for index in missing)):
+            self._point.update(zip(missing, numbers, strict=True))
+            self._assign_block(target, expression)
+        for index in missing:
+            self._point.pop(index, None)
+
+    def _assign_block(self, target: LocalBlock, expression: Term) -> None:
         value = self._evaluate(expression)
         shape = self._terms.shape(target.type.axes, self._point)
         # A copy where the value is a view of global memory, which a later store may change.

@@ -99,7 +99,7 @@ def gather(array: Array, positions: Sequence[Array]) -> Array:
     if array.size == 0:
         return np.zeros(shape, array.dtype)
     clipped = tuple(np.clip(p, 0, extent - 1) for p, extent in zip(positions, array.shape, strict=True))
-    found = array[clipped]
+    found = np.asarray(array[clipped])
     return found if inside.all() else np.where(inside, found, array.dtype.type(0))
 
 

@@ -8,34 +8,20 @@ reductions of the library do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from bbrewrite.core.addresses import Address, index_address, make_address
-from bbrewrite.core.arrays import ArrayExpression, Call, Element, Fold, LibraryCall, Literal, Position, SizeOf
+from bbrewrite.core.arrays import Fold, LibraryCall, Literal, SizeOf
 from bbrewrite.core.elements import Element as ElementType
 from bbrewrite.core.elements import as_float
 from bbrewrite.core.spans import Span
-from bbrewrite.core.types import result_element
 from bbrewrite.lang import syntax
-from bbrewrite.lang.address_syntax import AddressError, parse_address
-from bbrewrite.lang.diagnostics import Related
-from bbrewrite.lang.functions import function_of
-from bbrewrite.lang.parser import GREATEST_DEPTH
-from bbrewrite.lang.scope import LIBRARY, REDUCTIONS, Scope, function_names, shown_symbols
+from bbrewrite.lang.array_types import fold_element
+from bbrewrite.lang.array_values import Environment, Resolved, Values, merged
+from bbrewrite.lang.diagnostics import Related, counted
+from bbrewrite.lang.scope import LIBRARY, REDUCTIONS, Scope, shown_symbols
 
 _DEFAULT_EPS = {"layer_norm": 1e-5, "rms_norm": 1e-5}
 _KEEPS_INDICES = ("softmax", "log_softmax", "layer_norm", "rms_norm", "l2_norm")
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """A checked expression, the element type of its values, and where each free index is used first."""
-
-    expression: ArrayExpression
-    element: ElementType | None
-    free: Mapping[str, Span] = field(default_factory=dict[str, Span])
-    depth: int = 1
 
 
 @dataclass(frozen=True)
@@ -45,30 +31,16 @@ class Function:
     statement: syntax.DefStatement
 
 
-@dataclass(frozen=True)
-class _Environment:
-    """What names mean inside a `def` while it is expanded, before the program's names."""
-
-    parameters: Mapping[str, Resolved | None] = field(default_factory=dict[str, "Resolved | None"])
-    indices: Mapping[str, str] = field(default_factory=dict[str, str])
-    calls: tuple[Related, ...] = ()
-
-
-class Expressions:
-    """Resolves expressions in a scope. Results of None stand for faults that have been reported."""
+class Expressions(Values):
+    """Resolves expressions in a scope, and holds the `def`s seen so far."""
 
     def __init__(self, scope: Scope) -> None:
-        self._scope = scope
+        super().__init__(scope)
         self._functions: dict[str, Function] = {}
-        self._named_functions = function_names(scope.table)
-        # While a `def` is checked before any call: the indices that stand for its index parameters, and that
-        # element types are not known.
-        self._stand_ins = frozenset[str]()
-        self._is_general = False
 
     def resolve(self, node: syntax.Expression) -> Resolved | None:
         """The meaning of an expression of the program."""
-        return self._resolve(node, _Environment())
+        return self._resolve(node, Environment())
 
     def define(self, statement: syntax.DefStatement) -> None:
         """Checks a `def`, with parameters that fit everywhere, and enters it."""
@@ -81,13 +53,14 @@ class Expressions:
                 scope.report("name-clash", f"`{word.text}` is a parameter twice", word.span, related=related)
             seen.setdefault(word.text, word.span)
         before = len(scope.faults)
+        scope.defining = statement.name.text
         # An index parameter stands for any index: while checking, for one whose extent nothing is known about.
         stand_ins = {word.text: f"{word.text} of {statement.name.text}" for word in statement.indices}
         anything = Resolved(Literal(1.0), None)
         parameters = {word.text: anything for word in statement.parameters}
         self._stand_ins = frozenset(stand_ins.values())
         self._is_general = True
-        self._resolve(statement.body, _Environment(parameters, stand_ins))
+        self._resolve(statement.body, Environment(parameters, stand_ins))
         self._stand_ins = frozenset[str]()
         self._is_general = False
         # Entered only now, so that its own name in its body is a use before declaration: recursion has no meaning.
@@ -97,74 +70,7 @@ class Expressions:
             else:
                 scope.broken.add(statement.name.text)
 
-    def _fault(
-        self, code: str, message: str, span: Span, inside: _Environment, hint: str = "", *related: Related
-    ) -> None:
-        self._scope.report(code, message, span, hint, (*related, *inside.calls))
-
-    def _resolve(self, node: syntax.Expression, inside: _Environment) -> Resolved | None:
-        found = self._find(node, inside)
-        if found is not None and found.depth > GREATEST_DEPTH:
-            message = f"with its `def`s expanded this nests more than {GREATEST_DEPTH} deep"
-            self._fault("too-deep", message, node.span, inside, "give a part of it a definition of its own")
-            return None
-        return found
-
-    def _find(self, node: syntax.Expression, inside: _Environment) -> Resolved | None:
-        match node:
-            case syntax.NumberSyntax(value, span):
-                self._scope.check_number(node)
-                return Resolved(Literal(value, span), None if value.is_integer() else ElementType.NUMBER)
-            case syntax.NameSyntax(name, span):
-                return self._name(name, span, inside)
-            case syntax.Operation():
-                operands = [self._resolve(operand, inside) for operand in node.operands]
-                return self._apply(function_of(node), operands, node.span, inside)
-            case syntax.Indexed():
-                return self._read(node, inside)
-            case syntax.CallSyntax():
-                return self._call(node, inside)
-            case syntax.MapSyntax(span=span) | syntax.ReduceSyntax(span=span):
-                self._fault("level", "`map` and `reduce` belong to block programs", span, inside, "write `sum[k](x)`")
-                return None
-
-    def _name(self, name: str, span: Span, inside: _Environment) -> Resolved | None:
-        if name in inside.parameters:
-            return inside.parameters[name]
-        index = self._index_name(name, inside)
-        if index is not None:
-            return Resolved(Position(index, span), ElementType.INDEX, {index: span})
-        tensor = self._scope.tensors.get(name)
-        if tensor is None:
-            self._unknown_value(name, span, inside)
-            return None
-        if tensor.indices:
-            message = f"`{name}` has {_count(len(tensor.indices))}; name them all"
-            self._fault("rank", message, span, inside, f"write `{name}[{', '.join(tensor.indices)}]`")
-            return None
-        return Resolved(Element(name, (), span), tensor.element)
-
-    def _unknown_value(self, name: str, span: Span, inside: _Environment) -> None:
-        if name in (*REDUCTIONS, *LIBRARY, *self._named_functions, "size"):
-            over = "[k]" if name in REDUCTIONS or name in LIBRARY else ""
-            argument = "k" if name == "size" else "x"
-            hint = f"write `{name}{over}({argument})`"
-            self._fault("wrong-kind", f"`{name}` is a function and needs arguments", span, inside, hint)
-            return
-        if name == "nan":
-            self._fault("unknown-name", "there is no number `nan`", span, inside)
-            return
-        values = [*self._scope.tensors, *self._scope.indices, *inside.parameters, *inside.indices]
-        self._scope.report_unknown(name, span, "a tensor or index", values)
-
-    def _index_name(self, name: str, inside: _Environment) -> str | None:
-        if name in inside.parameters:
-            return None
-        if name in inside.indices:
-            return inside.indices[name]
-        return name if name in self._scope.indices else None
-
-    def _bound_indices(self, nodes: tuple[syntax.Expression, ...], inside: _Environment) -> tuple[str, ...] | None:
+    def _bound_indices(self, nodes: tuple[syntax.Expression, ...], inside: Environment) -> tuple[str, ...] | None:
         """The indices in the brackets of a reduction."""
         found: list[str] = []
         for node in nodes:
@@ -181,69 +87,7 @@ class Expressions:
             found.append(name)
         return tuple(found)
 
-    def _read(self, node: syntax.Indexed, inside: _Environment) -> Resolved | None:
-        base = node.base
-        if not isinstance(base, syntax.NameSyntax):
-            self._fault("wrong-kind", "only tensors are indexed", node.span, inside, "name the value in a definition")
-            return None
-        tensor = None if base.name in inside.parameters else self._scope.tensors.get(base.name)
-        if tensor is None:
-            if base.name in inside.parameters:
-                message = f"`{base.name}` is a parameter, a value; it has no indices"
-                self._fault("wrong-kind", message, node.span, inside)
-            elif base.name in (*REDUCTIONS, *LIBRARY):
-                message = f"`{base.name}[...]` needs an argument in brackets"
-                self._fault("wrong-kind", message, node.span, inside, f"write `{base.name}[k](x)`")
-            else:
-                self._scope.report_unknown(base.name, node.span, "a tensor", self._scope.tensors)
-            return None
-        if len(node.addresses) != len(tensor.indices):
-            message = f"`{base.name}` has {_count(len(tensor.indices))}; {len(node.addresses)} given"
-            hint = f"write `{base.name}[{', '.join(tensor.indices)}]`" if tensor.indices else f"write `{base.name}`"
-            declared = Related(self._scope.names[base.name].span, "declared here")
-            self._fault("rank", message, node.span, inside, hint, declared)
-            return None
-        free: dict[str, Span] = {}
-        addresses: list[Address] = []
-        for axis, expression in zip(tensor.indices, node.addresses, strict=True):
-            address = self._address(expression, axis, base.name, inside)
-            if address is None:
-                return None
-            for name in sorted(address.index_names):
-                free.setdefault(name, expression.span)
-            addresses.append(address)
-        return Resolved(Element(base.name, tuple(addresses), node.span), tensor.element, free)
-
-    def _address(self, node: syntax.Expression, axis: str, tensor: str, inside: _Environment) -> Address | None:
-        def resolve(part: syntax.Expression) -> Address | None:
-            value = self._resolve(part, inside)
-            return None if value is None else self._value_address(value, part.span, inside)
-
-        try:
-            address = parse_address(node, resolve)
-        except AddressError as error:
-            if error.message:
-                self._fault("address", error.message, error.span, inside, error.hint)
-            return None
-        plain = address.plain_index
-        if plain is None or not self._stand_ins.isdisjoint((plain, axis)):
-            return address
-        return address if self._scope.check_extents(plain, axis, tensor, node.span, inside.calls) else None
-
-    def _value_address(self, value: Resolved, span: Span, inside: _Environment) -> Address | None:
-        match value.expression:
-            case Position(index):
-                return index_address(index)
-            case SizeOf(index):
-                return make_address([], [(index, 1)])
-            case Literal(number) if number.is_integer():
-                return make_address([], [], int(number))
-            case _:
-                message = "a tensor is addressed by indices and numbers, not by computed values"
-                self._fault("address", message, span, inside)
-                return None
-
-    def _call(self, node: syntax.CallSyntax, inside: _Environment) -> Resolved | None:
+    def _call(self, node: syntax.CallSyntax, inside: Environment) -> Resolved | None:
         match node.callee:
             case syntax.NameSyntax(name):
                 brackets = None
@@ -255,10 +99,11 @@ class Expressions:
         if name in inside.parameters:
             self._fault("wrong-kind", f"`{name}` is a parameter, a value; it cannot be called", node.span, inside)
             return None
-        if name not in ("layer_norm", "rms_norm"):
-            for keyword in node.keywords:
-                message = f"`{name}` has no argument `{keyword.name.text}`"
-                self._fault("argument", message, keyword.name.span, inside)
+        if name not in _DEFAULT_EPS and node.keywords:
+            keyword = node.keywords[0].name
+            message = f"`{name}` has no argument `{keyword.text}`"
+            self._fault("argument", message, keyword.span, inside, "to compare, write `==`")
+            return None
         if name in REDUCTIONS or name in LIBRARY:
             return self._reduction(name, brackets, node, inside)
         if name in self._functions:
@@ -272,7 +117,7 @@ class Expressions:
         self._uncallable(name, node, inside)
         return None
 
-    def _uncallable(self, name: str, node: syntax.CallSyntax, inside: _Environment) -> None:
+    def _uncallable(self, name: str, node: syntax.CallSyntax, inside: Environment) -> None:
         symbols = shown_symbols(self._scope.table)
         if name in self._scope.tensors:
             indices = ", ".join(self._scope.tensors[name].indices)
@@ -287,7 +132,7 @@ class Expressions:
             candidates = [*REDUCTIONS, *LIBRARY, *self._functions, *self._named_functions, "size"]
             self._scope.report_unknown(name, node.span, "a function", candidates)
 
-    def _size(self, node: syntax.CallSyntax, inside: _Environment) -> Resolved | None:
+    def _size(self, node: syntax.CallSyntax, inside: Environment) -> Resolved | None:
         match node.arguments:
             case (syntax.NameSyntax(name, span),):
                 index = self._index_name(name, inside)
@@ -298,58 +143,17 @@ class Expressions:
                 self._fault("argument", "`size` takes the name of one index", node.span, inside, "write `size(k)`")
         return None
 
-    def _function(self, name: str, node: syntax.CallSyntax, inside: _Environment) -> Resolved | None:
+    def _function(self, name: str, node: syntax.CallSyntax, inside: Environment) -> Resolved | None:
         operands = [self._resolve(argument, inside) for argument in node.arguments]
         arity = self._scope.table.functions[name].arity
         if len(operands) != arity:
-            message = f"`{name}` takes {_arguments(arity)}; {len(operands)} given"
+            message = f"`{name}` takes {counted(arity, 'argument')}; {len(operands)} given"
             self._fault("argument", message, node.span, inside)
             return None
         return self._apply(name, operands, node.span, inside)
 
-    def _apply(
-        self, name: str, operands: list[Resolved | None], span: Span, inside: _Environment
-    ) -> Resolved | None:
-        good = [operand for operand in operands if operand is not None]
-        if len(good) < len(operands):
-            return None
-        conditions = len(good) if name in ("and", "or", "not") else 1 if name == "where" else 0
-        for position in range(conditions):
-            checked = self._condition(good[position], name, span, inside)
-            if checked is None:
-                return None
-            good[position] = checked
-        function = self._scope.table.functions[name]
-        elements = tuple(operand.element for operand in good)
-        numbers = function.type_rule in ("wider", "float") and name not in ("maximum", "minimum")
-        on_bool = ElementType.BOOL in elements and set(elements) <= {ElementType.BOOL, None}
-        if numbers and on_bool and not self._is_general:
-            self._arithmetic_on_bool(name, span, inside)
-            return None
-        free = _merged(good)
-        depth = 1 + max(operand.depth for operand in good)
-        expression = Call(name, tuple(operand.expression for operand in good), span)
-        return Resolved(expression, result_element(function, elements), free, depth)
-
-    def _arithmetic_on_bool(self, name: str, span: Span, inside: _Environment) -> None:
-        symbol = self._scope.table.functions[name].symbol or name
-        hint = "write `where(c, 1, 0)` for a truth value as a number, `and` and `or` to combine truth values"
-        self._fault("type", f"`{symbol}` needs a number; this is a truth value", span, inside, hint)
-
-    def _condition(self, value: Resolved, name: str, span: Span, inside: _Environment) -> Resolved | None:
-        """A truth value; whole numbers, as masks are often kept, count as true where they are not 0."""
-        if value.element is ElementType.BOOL or self._is_general:
-            return value
-        if value.element is None or value.element in (ElementType.I32, ElementType.INDEX):
-            call = Call("not_equal", (value.expression, Literal(0.0)), span)
-            return Resolved(call, ElementType.BOOL, value.free, value.depth + 1)
-        what = "the first argument of `where`" if name == "where" else f"an operand of `{name}`"
-        message = f"{what} is a truth value; this is {value.element}"
-        self._fault("type", message, span, inside, "compare it with something: `x != 0`")
-        return None
-
     def _reduction(
-        self, name: str, brackets: tuple[syntax.Expression, ...] | None, node: syntax.CallSyntax, inside: _Environment
+        self, name: str, brackets: tuple[syntax.Expression, ...] | None, node: syntax.CallSyntax, inside: Environment
     ) -> Resolved | None:
         if brackets is None:
             hint = f"write `{name}[k](x)`"
@@ -368,17 +172,17 @@ class Expressions:
         if operand is None or indices is None:
             return None
         outside = {index: span for index, span in operand.free.items() if index not in indices}
-        depth = operand.depth + 1
+        depth, size = operand.depth + 1, operand.size + 1
         if name in REDUCTIONS:
             fold = Fold(name, indices, operand.expression, node.span)
-            return Resolved(fold, _fold_element(name, operand.element), outside, depth)
+            return Resolved(fold, fold_element(name, operand.element), outside, depth, size)
         if name in _KEEPS_INDICES:
             spans = [expression.span for expression in brackets]
             outside |= {index: operand.free.get(index, span) for index, span in zip(indices, spans, strict=True)}
         call = LibraryCall(name, indices, operand.expression, eps, node.span)
-        return Resolved(call, as_float(operand.element), outside, depth)
+        return Resolved(call, as_float(operand.element), outside, depth, size)
 
-    def _eps(self, name: str, node: syntax.CallSyntax, inside: _Environment) -> float | None:
+    def _eps(self, name: str, node: syntax.CallSyntax, inside: Environment) -> float | None:
         eps = _DEFAULT_EPS.get(name)
         if eps is None:
             return None
@@ -400,7 +204,7 @@ class Expressions:
 
     def _expand(
         self, function: Function, brackets: tuple[syntax.Expression, ...] | None, node: syntax.CallSyntax,
-        inside: _Environment,
+        inside: Environment,
     ) -> Resolved | None:  # fmt: skip
         statement = function.statement
         name = statement.name.text
@@ -408,44 +212,22 @@ class Expressions:
         indices = self._bound_indices(brackets or (), inside)
         declared = Related(statement.name.span, "defined here")
         if len(arguments) != len(statement.parameters):
-            message = f"`{name}` takes {_arguments(len(statement.parameters))}; {len(arguments)} given"
+            message = f"`{name}` takes {counted(len(statement.parameters), 'argument')}; {len(arguments)} given"
             self._fault("argument", message, node.span, inside, "", declared)
             return None
         if indices is None:
             return None
         if len(indices) != len(statement.indices):
-            message = f"`{name}` takes {_count(len(statement.indices))} in square brackets; {len(indices)} given"
+            takes = counted(len(statement.indices), "index", "indices")
+            message = f"`{name}` takes {takes} in square brackets; {len(indices)} given"
             self._fault("argument", message, node.span, inside, "", declared)
             return None
         parameters = {word.text: value for word, value in zip(statement.parameters, arguments, strict=True)}
         names = {word.text: index for word, index in zip(statement.indices, indices, strict=True)}
         calls = (Related(node.span, f"in this use of `{name}`"), *inside.calls)
-        found = self._resolve(statement.body, _Environment(parameters, names, calls))
+        found = self._resolve(statement.body, Environment(parameters, names, calls))
         if found is None:
             return None
         # A message about an index of the body helps most at the call.
-        argument_free = _merged([value for value in arguments if value is not None])
+        argument_free = merged([value for value in arguments if value is not None])
         return replace(found, free={index: argument_free.get(index, node.span) for index in found.free})
-
-
-def _merged(operands: list[Resolved]) -> dict[str, Span]:
-    free: dict[str, Span] = {}
-    for operand in operands:
-        for index, span in operand.free.items():
-            free.setdefault(index, span)
-    return free
-
-
-def _fold_element(name: str, element: ElementType | None) -> ElementType | None:
-    if name == "mean":
-        return as_float(element)
-    counts = element is ElementType.BOOL and name in ("sum", "prod")
-    return ElementType.I32 if counts else element
-
-
-def _count(number: int) -> str:
-    return "no indices" if number == 0 else "1 index" if number == 1 else f"{number} indices"
-
-
-def _arguments(number: int) -> str:
-    return "1 argument" if number == 1 else f"{number} arguments"

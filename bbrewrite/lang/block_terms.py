@@ -13,21 +13,23 @@ from bbrewrite.core.terms import (
     Cast,
     Component,
     IndexValue,
+    Loaded,
     Map,
     Number,
     Pair,
     Read,
     Reduce,
     Size,
+    Stored,
     Term,
 )
 from bbrewrite.lang import syntax
 from bbrewrite.lang.address_syntax import AddressError, parse_address
-from bbrewrite.lang.diagnostics import did_you_mean
+from bbrewrite.lang.diagnostics import counted, did_you_mean
 from bbrewrite.lang.functions import function_of
 from bbrewrite.lang.scope import LIBRARY, REDUCTIONS, STORED_ELEMENTS, Scope, shown_symbols
 
-_STRUCTURE = {"pair": 2, "first": 1, "second": 1}
+_STRUCTURE = {"pair": 2, "first": 1, "second": 1, "stored": 1, "loaded": 1}
 
 
 class BlockTerms:
@@ -116,7 +118,7 @@ class BlockTerms:
             self._scope.report_unknown(name, node.span, "a tensor", self._scope.tensors)
             return None
         if len(addresses) != len(tensor.indices):
-            message = f"`{name}` has {len(tensor.indices)} indices; {len(addresses)} given"
+            message = f"`{name}` has {counted(len(tensor.indices), 'index', 'indices')}; {len(addresses)} given"
             hint = f"write `{name}[{', '.join(tensor.indices)}]`" if tensor.indices else f"write `{name}`"
             self._scope.report("rank", message, node.span, hint)
             return None
@@ -159,7 +161,7 @@ class BlockTerms:
         if monoid is None or operands is None:
             return None
         if len(operands) != len(monoid.parameters):
-            message = f"`{monoid.name}` takes {len(monoid.parameters)} operands; {len(operands)} given"
+            message = f"`{monoid.name}` takes {counted(len(monoid.parameters), 'operand')}; {len(operands)} given"
             self._scope.report("argument", message, node.span)
             return None
         return Reduce(monoid.name, node.index.text, operands)
@@ -188,8 +190,7 @@ class BlockTerms:
             return None
         given = len(node.arguments)
         if given != operator.arity + operator.index_count:
-            takes = f"{operator.arity} operands" if operator.arity != 1 else "1 operand"
-            takes += " and an index" if operator.index_count else ""
+            takes = counted(operator.arity, "operand") + (" and an index" if operator.index_count else "")
             self._scope.report("argument", f"`{name}` takes {takes}; {given} given", node.span)
             return None
         indices: list[str] = []
@@ -222,14 +223,20 @@ class BlockTerms:
             return None
         arity = _STRUCTURE.get(name, 1)
         if len(operands) != arity:
-            takes = f"{arity} operand{'s' if arity > 1 else ''}"
-            self._scope.report("argument", f"`{name}` takes {takes}; {len(operands)} given", node.span)
+            message = f"`{name}` takes {counted(arity, 'operand')}; {len(operands)} given"
+            self._scope.report("argument", message, node.span)
             return None
-        if name == "pair":
-            return Pair(*operands)
-        if name in STORED_ELEMENTS:
-            return Cast(name, operands[0])
-        return Component(0 if name == "first" else 1, operands[0])
+        match name:
+            case "pair":
+                return Pair(*operands)
+            case "first" | "second":
+                return Component(0 if name == "first" else 1, operands[0])
+            case "stored":
+                return Stored(operands[0])
+            case "loaded":
+                return Loaded(operands[0])
+            case _:
+                return Cast(name, operands[0])
 
     def _unknown_operator(self, name: str, span: Span) -> None:
         symbols = shown_symbols(self._scope.table)

@@ -25,10 +25,10 @@ from bbrewrite.lang.scope import Scope
 def check_array_program(parsed: Parsed, table: OperatorTable) -> ArrayProgram:
     """The program that the statements make. Raises InputError with every fault, those of parsing included."""
     statements = parsed.statements
-    scope = Scope(table, statements)
+    scope = Scope(table, statements, parsed.faulty_names)
     expressions = Expressions(scope)
     definitions: list[ArrayDefinition] = []
-    name = check_header(scope, statements, is_block=False)
+    name = check_header(scope, parsed, is_block=False)
     for statement in statements:
         match statement:
             case syntax.HeaderStatement():
@@ -61,7 +61,7 @@ def _definition(
     scope: Scope, expressions: Expressions, statement: syntax.DefinitionStatement
 ) -> ArrayDefinition | None:
     """Checks a definition and enters its tensor."""
-    name = statement.name.text
+    name = scope.defining = statement.name.text
     good = scope.distinct_indices(statement.indices, f"in {name}")
     declared = scope.element(statement.element) if statement.element else None
     value = expressions.resolve(statement.expression)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bbrewrite.core.elements import Element, stored_element
+from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
 from bbrewrite.core.spans import Span
 from bbrewrite.core.spreads import with_spreads
-from bbrewrite.core.terms import Term
-from bbrewrite.core.types import BlockTypeError, ListType, PairType, Typing
+from bbrewrite.core.terms import Apply, Map, Term
+from bbrewrite.core.types import BlockType, BlockTypeError, ListType, StoredType, Typing
 from bbrewrite.lang import syntax
 from bbrewrite.lang.block_terms import BlockTerms
 from bbrewrite.lang.declarations import check_assumptions, check_header, check_indices, check_inputs, check_outputs
@@ -20,9 +21,9 @@ from bbrewrite.lang.scope import Scope
 def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
     """The program that the statements make. Raises InputError with every fault, those of parsing included."""
     statements = parsed.statements
-    scope = Scope(table, statements)
+    scope = Scope(table, statements, parsed.faulty_names)
     definitions: list[Definition] = []
-    name = check_header(scope, statements, is_block=True)
+    name = check_header(scope, parsed, is_block=True)
     for statement in statements:
         match statement:
             case syntax.HeaderStatement():
@@ -48,12 +49,14 @@ def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
     if faults:
         raise InputError(faults)
     inputs = tuple(tensor for tensor in scope.tensors.values() if tensor.role in (Role.INPUT, Role.WEIGHT))
-    return BlockProgram(name, scope.index_table, inputs, tuple(scope.assumptions), tuple(definitions))
+    indices = IndexTable.of(list(scope.indices.values()))
+    return BlockProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions))
 
 
 def _definition(scope: Scope, statement: syntax.DefinitionStatement) -> Definition | None:
     """Checks a definition and enters its tensor."""
     name = statement.name
+    scope.defining = name.text
     if statement.indices:
         hint = f"write `{name.text} = {' '.join(f'map {index.text}:' for index in statement.indices)} ...`"
         scope.report("level", "the indices of a block program's list are those of its maps", name.span, hint)
@@ -89,15 +92,37 @@ def _checked(
     while isinstance(found, ListType):
         indices.append(found.index)
         found = found.item
-    if isinstance(found, PairType):
-        scope.report("type", "a definition holds one list; this is a pair", name, "take its `first` or `second`")
+    if isinstance(found, StoredType) and not indices:
+        found = found.item
+    if not isinstance(found, BlockType):
+        scope.report("type", f"a definition holds one list of blocks, not of a {found}", name)
         return None
     blocked = tuple(index for index in indices if scope.index_table.is_blocked(index))
     if len(set(indices)) < len(indices):
         scope.report("repeated-index", "two maps of a list run over one index", name)
         return None
-    if found.axes and found.axes != blocked:
+    if blocked and not found.axes and _is_mapped(term, len(indices)):
+        return _filled(term, blocked), tuple(indices), stored_element(found.element)
+    if found.axes != blocked:
         shown = f"[{', '.join(blocked)}]" if blocked else "no blocks"
         scope.report("type", f"the maps make {shown}, the block inside is a {found}", name)
         return None
     return term, tuple(indices), stored_element(found.element)
+
+
+def _is_mapped(term: Term, count: int) -> bool:
+    """Whether that many maps stand around a body."""
+    for _ in range(count):
+        if not isinstance(term, Map):
+            return False
+        term = term.body
+    return True
+
+
+def _filled(term: Term, axes: tuple[str, ...]) -> Term:
+    """The list with the scalar inside its maps made a block of these axes: a scalar fills what it is stored to."""
+    if isinstance(term, Map):
+        return Map(term.index, _filled(term.body, axes))
+    for axis in axes:
+        term = Apply("row_spread", (term,), (axis,))
+    return term

@@ -9,24 +9,26 @@ from bbrewrite.core.indices import Index
 from bbrewrite.core.programs import Assumption, Role, Tensor
 from bbrewrite.lang import syntax
 from bbrewrite.lang.diagnostics import Related, did_you_mean
+from bbrewrite.lang.parser import Parsed
 from bbrewrite.lang.scope import Scope
 
 FACTS = ("nonzero", "positive", "nonnegative", "finite")
 _GREATEST_EXTENT = 2**48
 
 
-def check_header(scope: Scope, statements: tuple[syntax.Statement, ...], is_block: bool) -> str:
+def check_header(scope: Scope, parsed: Parsed, is_block: bool) -> str:
     """The program's name; reports a header that is missing, late or repeated."""
+    statements = parsed.statements
     headers = [statement for statement in statements if isinstance(statement, syntax.HeaderStatement)]
     for other in headers[1:]:
         related = (Related(headers[0].span, "the first is here"),)
         scope.report("header", "a file holds one program; this is a second header", other.span, related=related)
     kind = "block program" if is_block else "program"
     if not headers:
-        if statements:
+        if statements and not parsed.faults:
             scope.report("header", f"a program begins with its name: `{kind} name`", statements[0].span)
         return ""
-    if statements[0] is not headers[0]:
+    if statements[0] is not headers[0] and not parsed.faults:
         scope.report("header", f"`{kind} name` is the first statement of a program", headers[0].span)
     return headers[0].name.text
 

@@ -62,6 +62,13 @@ def render(diagnostics: Iterable[Diagnostic]) -> str:
     return "\n".join(diagnostic.render() for diagnostic in diagnostics)
 
 
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """A number of things in words: "no indices", "1 index", "2 indices"."""
+    if number == 1:
+        return f"1 {singular}"
+    return f"{number or 'no'} {plural or singular + 's'}"
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """A hint that names the nearest candidate, or "" where none is near. Candidates are compared without case."""
     by_lower: dict[str, str] = {}

@@ -26,14 +26,11 @@ _SHOWN = {
     "RIGHT_BRACKET": "`)`",
     "LEFT_SQUARE": "`[`",
     "RIGHT_SQUARE": "`]`",
-    "BY": "`by`",
     "$END": "the end of the statement",
 }
 
 
-def describe_unexpected(
-    source: Source, before: Sequence[Token], token: Token, accepted: frozenset[str]
-) -> Diagnostic:
+def describe_unexpected(source: Source, before: Sequence[Token], token: Token, accepted: frozenset[str]) -> Diagnostic:
     """A message for the first token that does not fit; `before` are the statement's tokens that did."""
     span = token_span(source, token)
     previous = before[-1] if before else None
@@ -69,11 +66,19 @@ def _explain(before: Sequence[Token], token: Token, accepted: frozenset[str]) ->
         return f"`{token.value}` cannot follow an operator directly", "put brackets around it"
     if len(before) == 1 and previous.type == "NAME" and token.type in _WORDS:
         return f"no statement begins with `{previous.value}`", did_you_mean(previous.value, _KEYWORDS)
+    if _names_indices(before, accepted):
+        return "", "only names of indices stand in these brackets"
     if token.type in _WORDS | {"NUMBER"} and "PLUS" in accepted:
         return f"an operator is missing between `{previous.value}` and `{token.value}`", ""
     if token.type in _WORDS and token.type not in ("NAME", "NOT", "MAP", "REDUCE") and "NAME" in accepted:
         return f"`{token.value}` is a word of the language and cannot be a name here", ""
-    return "", ""
+    return "", did_you_mean(previous.value, _KEYWORDS) if len(before) == 1 and previous.type == "NAME" else ""
+
+
+def _names_indices(before: Sequence[Token], accepted: frozenset[str]) -> bool:
+    """Whether the brackets behind a declared or defined name are being read."""
+    is_open = sum((token.type == "LEFT_SQUARE") - (token.type == "RIGHT_SQUARE") for token in before) > 0
+    return is_open and accepted in (frozenset({"NAME"}), frozenset({"COMMA", "RIGHT_SQUARE"}))
 
 
 def _explain_start(token: Token) -> tuple[str, str]:
@@ -86,7 +91,7 @@ def _explain_start(token: Token) -> tuple[str, str]:
 
 def _in_words(accepted: frozenset[str]) -> str:
     parts: list[str] = []
-    rest = set(accepted)
+    rest = set(accepted) - {"BY"}  # said where block programs are explained; seldom what was meant
     if rest >= _VALUE:
         parts.append("a value")
         rest -= _VALUE | {"MINUS", "NOT", "MAP", "REDUCE"}

@@ -44,7 +44,7 @@ _NO_STATEMENT = ";"
 
 @dataclass(frozen=True)
 class Cut:
-    """The tokens of one statement; None where a fault in it has been reported and it should not be parsed."""
+    """The tokens of one statement; with faults, where it makes no sense to parse it."""
 
     tokens: tuple[Token, ...]
     faults: tuple[Diagnostic, ...]

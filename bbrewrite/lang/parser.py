@@ -6,8 +6,10 @@ reports every faulty statement. What the parser expected is put in words here; i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 from lark import Lark, Token, Tree, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
@@ -26,26 +28,33 @@ GREATEST_DEPTH = 150
 
 @dataclass(frozen=True)
 class Parsed:
-    """The statements that could be parsed, and the faults of the others."""
+    """The statements that could be parsed, the faults of the others, and the names that those would declare."""
 
     statements: tuple[syntax.Statement, ...]
     faults: tuple[Diagnostic, ...]
+    faulty_names: frozenset[str]
 
 
 def parse_statements(source: Source) -> Parsed:
     """Parses a text, array level or block level."""
     found: list[syntax.Statement] = []
     faults: list[Diagnostic] = []
-    for cut in statements(source, _grammar().lex(source.text)):
-        if cut.faults:
-            faults += cut.faults
-            continue
-        outcome = _parse(source, cut.tokens)
-        if isinstance(outcome, Diagnostic):
-            faults.append(outcome)
+    faulty_names: set[str] = set()
+    for cut in statements(source, _tokens(source.text)):
+        outcome = cut.faults or _parse(source, cut.tokens)
+        if isinstance(outcome, tuple):
+            faults += outcome
+            faulty_names |= _declared_names(cut.tokens)
         else:
             found.append(outcome)
-    return Parsed(tuple(found), tuple(faults))
+    return Parsed(tuple(found), tuple(faults), frozenset(faulty_names))
+
+
+def _declared_names(tokens: tuple[Token, ...]) -> set[str]:
+    """The names that a statement with a fault may have been going to declare."""
+    names = [token.value for token in tokens if token.type == "NAME"]
+    declares_many = tokens[0].type in ("INDEX", "INPUT", "WEIGHT")
+    return set(names if declares_many else names[:1])
 
 
 @cache
@@ -54,14 +63,18 @@ def _grammar() -> Lark:
     return Lark(text, parser="lalr", lexer="basic", start=["statement", "layout"])
 
 
+def _tokens(text: str) -> Iterator[Token]:
+    return _grammar().lex(text)  # pyright: ignore[reportUnknownMemberType]
+
+
 def _fed(tokens: list[Token]) -> InteractiveParser:
-    parser = _grammar().parse_interactive(start="statement")
+    parser = _grammar().parse_interactive(start="statement")  # pyright: ignore[reportUnknownMemberType]
     for token in tokens:
         parser.feed_token(token)
     return parser
 
 
-def _parse(source: Source, tokens: tuple[Token, ...]) -> syntax.Statement | Diagnostic:
+def _parse(source: Source, tokens: tuple[Token, ...]) -> syntax.Statement | tuple[Diagnostic]:
     parser = _fed([])
     end = Token("$END", "", line=tokens[-1].line, column=(tokens[-1].column or 1) + len(tokens[-1].value))
     tree: Tree[Token] | None = None
@@ -70,19 +83,19 @@ def _parse(source: Source, tokens: tuple[Token, ...]) -> syntax.Statement | Diag
             tree = parser.feed_token(token)
         except UnexpectedToken:
             # Before it noticed, the parser may have reduced; what it would have taken shows in a fresh one.
-            accepted = frozenset(_fed(list(tokens[:position])).accepts())
-            return describe_unexpected(source, tokens[:position], token, accepted)
+            accepted = frozenset(cast(set[str], _fed(list(tokens[:position])).accepts()))
+            return (describe_unexpected(source, tokens[:position], token, accepted),)
     assert tree is not None
     statement = build_statement(source, tree)
     return _too_deep(statement) or statement
 
 
-def _too_deep(statement: syntax.Statement) -> Diagnostic | None:
+def _too_deep(statement: syntax.Statement) -> tuple[Diagnostic] | None:
     match statement:
         case syntax.DefinitionStatement(expression=body) | syntax.DefStatement(body=body):
             if syntax.depth(body) <= GREATEST_DEPTH:
                 return None
             message = f"expressions nest more than {GREATEST_DEPTH} deep here"
-            return Diagnostic("too-deep", message, body.span, "give a part of it a definition of its own")
+            return (Diagnostic("too-deep", message, body.span, "give a part of it a definition of its own"),)
         case _:
             return None

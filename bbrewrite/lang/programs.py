@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram
@@ -10,7 +12,8 @@ from bbrewrite.lang.check_array import check_array_program
 from bbrewrite.lang.check_block import check_block_program
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.parser import parse_statements
-from bbrewrite.lang.syntax import HeaderStatement
+
+_BLOCK_HEADER = re.compile(r"(\s|#[^\n]*\n)*block\s+program\b")
 
 
 def parse_program(source: Source, table: OperatorTable) -> ArrayProgram | BlockProgram:
@@ -21,5 +24,6 @@ def parse_program(source: Source, table: OperatorTable) -> ArrayProgram | BlockP
     parsed = parse_statements(source)
     if not parsed.statements and not parsed.faults:
         raise InputError([Diagnostic("empty", "the program is empty", Span(source, 1, 1), "begin with `program name`")])
-    is_block = any(isinstance(statement, HeaderStatement) and statement.is_block for statement in parsed.statements)
-    return check_block_program(parsed, table) if is_block else check_array_program(parsed, table)
+    if _BLOCK_HEADER.match(source.text):
+        return check_block_program(parsed, table)
+    return check_array_program(parsed, table)

@@ -21,7 +21,7 @@ from bbrewrite.lang.diagnostics import Diagnostic, Related, did_you_mean
 REDUCTIONS = ("sum", "max", "min", "prod", "mean")
 LIBRARY = ("softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm", "l2_norm", "variance")
 STORED_ELEMENTS = {element.value: element for element in Element if element not in (Element.INDEX, Element.NUMBER)}
-_STRUCTURE = ("pair", "first", "second", "at", "map", "reduce")
+_STRUCTURE = ("pair", "first", "second", "at", "map", "reduce", "stored", "loaded")
 _WORDS = ("size", "inf", "and", "or", "not")
 
 
@@ -44,25 +44,26 @@ class Declared:
 
 
 class Scope:
-    """Grows as statements are checked in order."""
+    """Grows as statements are checked in order. `broken` are the names that statements with faults would declare."""
 
-    def __init__(self, table: OperatorTable, statements: Iterable[syntax.Statement]) -> None:
+    def __init__(
+        self, table: OperatorTable, statements: Iterable[syntax.Statement], broken: Iterable[str] = ()
+    ) -> None:
         self.table = table
         self.faults: list[Diagnostic] = []
         self.names: dict[str, Declared] = {}
         self.indices: dict[str, Index] = {}
         self.tensors: dict[str, Tensor] = {}
         self.assumptions: list[Assumption] = []
-        self.broken: set[str] = set()
+        self.broken = set(broken)
+        self.defining = ""  # the name whose definition is being checked
         self._later: dict[str, Span] = {}
         for statement in statements:
             for word in _declared_words(statement):
                 self._later.setdefault(word.text, word.span)
         self._reserved = {*REDUCTIONS, *LIBRARY, *STORED_ELEMENTS, *_STRUCTURE, *_WORDS, *table.operators}
 
-    def report(
-        self, code: str, message: str, span: Span, hint: str = "", related: tuple[Related, ...] = ()
-    ) -> None:
+    def report(self, code: str, message: str, span: Span, hint: str = "", related: tuple[Related, ...] = ()) -> None:
         """Keeps a fault."""
         fault = Diagnostic(code, message, span, hint, related)
         if fault not in self.faults:
@@ -84,7 +85,7 @@ class Scope:
         return True
 
     def report_unknown(self, name: str, span: Span, wanted: str, candidates: Iterable[str]) -> None:
-        """Reports a name that stands for nothing, or not yet, or for something else than `wanted`."""
+        """Reports a name that stands for nothing (once), or not yet, or for something else than `wanted`."""
         if name in self.broken:
             return
         if name in self.names:
@@ -92,6 +93,9 @@ class Scope:
             message = f"`{name}` is {_with_article(declared.kind)}; {wanted} is needed here"
             related = (Related(declared.span, "declared here"),)
             self.report("wrong-kind", message, span, related=related)
+        elif name == self.defining:
+            message = f"`{name}` is used in its own definition"
+            self.report("used-before-declared", message, span, "there is no recursion")
         elif name in self._later:
             related = (Related(self._later[name], "declared here"),)
             message = f"`{name}` is used before it is declared"
@@ -100,6 +104,7 @@ class Scope:
             self.report("wrong-kind", f"`{name}` is a name of the language; {wanted} is needed here", span)
         else:
             self.report("unknown-name", f"there is no {_bare(wanted)} `{name}`", span, did_you_mean(name, candidates))
+            self.broken.add(name)
 
     @property
     def index_table(self) -> IndexTable:
@@ -111,7 +116,8 @@ class Scope:
         if self.index_table.same_extent(plain, axis):
             return True
         both_known = None not in (self.index_table.extent(plain), self.index_table.extent(axis))
-        message = f"`{plain}` has another extent than `{axis}`, the index of `{tensor}` here"
+        verb = "has" if both_known else "may have"
+        message = f"`{plain}` {verb} another extent than `{axis}`, the index of `{tensor}` here"
         hint = "" if both_known else f"if they are equal, declare `index {plain} = {axis}`"
         places = tuple(Related(self.names[name].span, f"`{name}` is declared here") for name in (plain, axis))
         self.report("extent", message, span, hint, (*places, *calls))

@@ -69,9 +69,7 @@ class _Builder:
     def input_statement(self, keyword: Token, *items: syntax.Declared) -> syntax.Statement:
         return syntax.InputStatement(keyword.type == "WEIGHT", items, self._span(keyword))
 
-    def declared(
-        self, name: Token, indices: tuple[syntax.Word, ...] | None, element: Token | None
-    ) -> syntax.Declared:
+    def declared(self, name: Token, indices: tuple[syntax.Word, ...] | None, element: Token | None) -> syntax.Declared:
         return syntax.Declared(self._word(name), indices or (), self._word(element) if element else None)
 
     def names(self, *names: Token) -> tuple[syntax.Word, ...]:
@@ -145,9 +143,7 @@ class _Builder:
     def map(self, keyword: Token, index: Token, body: syntax.Expression) -> syntax.Expression:
         return syntax.MapSyntax(self._word(index), body, self._span(keyword))
 
-    def reduce(
-        self, keyword: Token, monoid: Token, index: Token, *operands: syntax.Expression
-    ) -> syntax.Expression:
+    def reduce(self, keyword: Token, monoid: Token, index: Token, *operands: syntax.Expression) -> syntax.Expression:
         return syntax.ReduceSyntax(self._word(monoid), self._word(index), operands, self._span(keyword))
 
 

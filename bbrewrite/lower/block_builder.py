@@ -37,6 +37,11 @@ def number(value: float) -> Value:
     return Value(Number(value), (), None if value.is_integer() else Element.NUMBER)
 
 
+def takes_vectors(function: str) -> bool:
+    """Whether a vector beside a matrix needs no spreading: scales, shifts and outer products exist for it."""
+    return function in ("add", "subtract", "multiply", "divide")
+
+
 class BlockBuilder:
     """`order` ranks axes: a matrix without a layout of its own has the earlier one as rows."""
 
@@ -82,12 +87,10 @@ class BlockBuilder:
 
     def elementwise(self, function: str, *operands: Value) -> Value:
         """An elementwise function of operands along any axes, at most two in all."""
-        axes = self._union(operands)
-        if len(operands) == 2 and len(axes) == 2 and {frozenset(o.axes) for o in operands} != {frozenset(axes)}:
-            arithmetic = self._vector_arithmetic(function, *operands)
-            if arithmetic is not None:
-                return arithmetic
-        layout = self._layout(operands, axes)
+        layout = self.layout(operands)
+        vectors = any(len(operand.axes) == 1 for operand in operands)
+        if len(layout) == 2 and vectors and takes_vectors(function) and all(operand.axes for operand in operands):
+            return self._vector_arithmetic(function, *operands)
         return self.apply(function, *(self.spread_to(operand, layout) for operand in operands))
 
     def product(self, factors: Sequence[tuple[Value, bool]]) -> Value:
@@ -101,21 +104,16 @@ class BlockBuilder:
             result = self.elementwise("divide" if divides else "multiply", result, value)
         return result
 
-    def _union(self, operands: Sequence[Value]) -> tuple[str, ...]:
+    def layout(self, operands: Sequence[Value]) -> tuple[str, ...]:
+        """The axes of an elementwise function of operands: those of its full operands where they agree."""
         axes = self.ordered([axis for operand in operands for axis in operand.axes])
         if len(axes) > 2:
             raise TooManyAxes(axes)
-        return axes
-
-    def _layout(self, operands: Sequence[Value], axes: tuple[str, ...]) -> tuple[str, ...]:
         layouts = {operand.axes for operand in operands if len(operand.axes) == len(axes)}
         return layouts.pop() if len(layouts) == 1 else axes
 
-    def _vector_arithmetic(self, function: str, *operands: Value) -> Value | None:
+    def _vector_arithmetic(self, function: str, a: Value, b: Value) -> Value:
         """a * v, a + v, a - v, a / v and their mirrors, of a vector and a matrix or of two unlike vectors."""
-        a, b = operands
-        if function not in ("add", "subtract", "multiply", "divide") or not a.axes or not b.axes:
-            return None
         if function in ("subtract", "divide"):
             inverse = "negate" if function == "subtract" else "recip"
             b = self.apply(inverse, b)

@@ -25,7 +25,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Definition, Tensor
 from bbrewrite.core.terms import IndexValue, Map, Read, Reduce, Size
 from bbrewrite.lower.array_expressions import free_indices, renamed, walk
-from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value, number
+from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value, number, takes_vectors
 from bbrewrite.lower.fresh_indices import FreshIndices
 from bbrewrite.lower.products import Factor, MissingAxis, reduce_axis, sum_of_products
 
@@ -83,6 +83,8 @@ class _Lowering:
     def stored(self, value: Value) -> Value:
         """The value in the layout and the element type in which the definition is stored."""
         axes = tuple(name for name in self._indices if self._fresh.indices.is_blocked(name))
+        if axes and not value.axes:
+            value = self._builder.apply("row_spread", value, indices=axes[:1])
         value = self._builder.spread_to(value, axes)
         as_is = stored_element(value.element) is self._element
         return value if as_is else self._builder.cast(value, self._element)
@@ -115,17 +117,23 @@ class _Lowering:
 
     def _call(self, call: Call) -> Value:
         axes = [name for name in free_indices(call) if self._fresh.indices.is_blocked(name)]
-        if len(axes) == 2 and all(isinstance(leaf, Call | Position | SizeOf | Literal) for leaf in walk(call)):
+        if len(axes) == 2 and _is_of_positions(call):
             return self._index_matrix(call, self._builder.ordered(axes))
         operands = [self.expression(operand) for operand in call.operands]
         if call.operator == "power" and call.operands[1] == Literal(2.0):
             base = operands[0]
             if base.element is not None and base.element.is_float:
                 return self._builder.apply("multiply", base, base)
+        layout = self._builder.layout(operands)
+        if len(layout) == 2 and not takes_vectors(call.operator):
+            operands = [
+                self._index_matrix(expression, layout) if _is_of_positions(expression) else operand
+                for expression, operand in zip(call.operands, operands, strict=True)
+            ]
         return self._builder.elementwise(call.operator, *operands)
 
     def _index_matrix(self, expression: ArrayExpression, layout: tuple[str, ...]) -> Value:
-        """An expression of positions along two axes, every position spread: `m - n` stays a difference."""
+        """An expression of positions with every position spread along two axes: `m - n` stays a difference."""
         if isinstance(expression, Call):
             operands = [self._index_matrix(operand, layout) for operand in expression.operands]
             return self._builder.apply(expression.operator, *operands)
@@ -181,15 +189,14 @@ class _Lowering:
     def _blocked_fold(self, fold: Fold) -> Value:
         blocked = [name for name in fold.indices if self._fresh.indices.is_blocked(name)]
         points = [name for name in fold.indices if name not in blocked]
-        factors = self._factors(fold.body) if fold.reduction == "sum" else []
-        if len(factors) > 1:
-            value = sum_of_products(
-                self._builder, [Factor(self._counted(f.value), f.divides) for f in factors], blocked
-            )
+        if fold.reduction == "sum":
+            factors = [Factor(self._counted(f.value), f.divides) for f in self._factors(fold.body)]
         else:
-            value = self.expression(fold.body)
-            if fold.reduction in ("sum", "prod"):
-                value = self._counted(value)
+            factors = [Factor(self.expression(fold.body))]
+        if len(factors) > 1:
+            value = sum_of_products(self._builder, factors, blocked)
+        else:
+            value = self._counted(factors[0].value) if fold.reduction == "prod" else factors[0].value
             for name in reversed(blocked):
                 value = reduce_axis(self._builder, value, fold.reduction, name)
                 value = Value(Reduce(fold.reduction, name, (value.term,)), value.axes, value.element)
@@ -215,6 +222,11 @@ class _Lowering:
                 return [Factor(self._builder.apply("negate", first.value)), *rest]
             case _:
                 return [Factor(self.expression(expression))]
+
+
+def _is_of_positions(expression: ArrayExpression) -> bool:
+    """Whether an expression consists of positions, sizes and numbers."""
+    return all(isinstance(node, Call | Position | SizeOf | Literal) for node in walk(expression))
 
 
 def _bound_within(expression: ArrayExpression) -> set[str]:

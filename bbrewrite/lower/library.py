@@ -87,9 +87,7 @@ class _Expansion:
             case LibraryCall():
                 element = self._element(expression)
                 result = self._steps(expression, order)
-                free = free_indices(expression)
-                around = (*order, *(name for name in expression.indices if name not in order))
-                indices = tuple(name for name in around if name in free)
+                indices = tuple(name for name in self._layout(expression, order) if name in free_indices(expression))
                 return self._step(_RESULT_STEMS[expression.function], result, indices, element, expression.span)
             case Call():
                 return replace(expression, operands=tuple(self._expression(o, order) for o in expression.operands))
@@ -124,7 +122,7 @@ class _Expansion:
         bound = call.indices
         operand = self._expression(call.operand, (*(name for name in order if name not in bound), *bound))
         free = free_indices(operand)
-        around = (*order, *(name for name in bound if name not in order))
+        around = self._layout(call, order)
         whole = tuple(name for name in around if name in free or name in bound)
         rest = tuple(name for name in around if name in free and name not in bound)
         element = self._element(operand)
@@ -139,6 +137,13 @@ class _Expansion:
             span=call.span,
         )
         return _RECIPES[call.function](steps)
+
+    @staticmethod
+    def _layout(call: LibraryCall, order: tuple[str, ...]) -> tuple[str, ...]:
+        """The indices around a call: in the order of its operand where that is a read, so that no step transposes."""
+        addresses = call.operand.addresses if isinstance(call.operand, Element) else ()
+        read = [name for address in addresses if (name := address.plain_index) is not None]
+        return tuple(dict.fromkeys([*read, *order, *call.indices]))
 
 
 def _wide(element: ElementType) -> ElementType:

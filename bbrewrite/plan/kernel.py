@@ -26,7 +26,7 @@ class LocalBlock:
     """A named block in local memory.
 
     `list_indices` make it a local list of blocks (a row of accumulators, a row of blocks kept local):
-    one block for every position of those indices. `type.element` is a compute type.
+    one block for every position of those indices. `type.element` is a compute type, or NUMBER.
     """
 
     name: str
@@ -118,5 +118,10 @@ def walk_statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
 
 
 def compute_element(element: Element | None) -> Element:
-    """The type in which a block is held locally; a bare number is an f32."""
-    return (element or Element.F32).compute_type
+    """The type in which a block is held locally; numbers are held as f64."""
+    return (element or Element.NUMBER).compute_type
+
+
+def local_element(element: Element | None) -> Element:
+    """The element of a local block's type: a compute type, or NUMBER, which still takes the type of what it meets."""
+    return Element.NUMBER if element in (None, Element.NUMBER) else element.compute_type

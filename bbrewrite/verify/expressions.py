@@ -55,6 +55,7 @@ class Evaluation:
         self._table = table
         self._exact = exact
         self._most_entries = most_entries
+        self._known_sizes: dict[tuple[int, tuple[tuple[str, tuple[int, int]], ...]], tuple[ArrayExpression, int]] = {}
 
     def extent(self, index: str) -> int:
         extent = self._indices.extent(index)
@@ -87,15 +88,20 @@ class Evaluation:
 
     def _largest(self, expression: ArrayExpression, ranges: Ranges) -> int:
         """About how many entries the largest value has that evaluating makes, reductions' operands included."""
+        key = (id(expression), tuple((name, ranges[name]) for name in sorted(free_indices(expression))))
+        if key not in self._known_sizes:
+            # The expression is kept, so that its identity stays its own.
+            self._known_sizes[key] = (expression, self._find_largest(expression, ranges))
+        return self._known_sizes[key][1]
+
+    def _find_largest(self, expression: ArrayExpression, ranges: Ranges) -> int:
         inner: Ranges = ranges
         if isinstance(expression, Fold):
             inner = {**ranges, **self.full_ranges(expression.indices)}
-            factors = _factors(expression.body) if expression.reduction in ("sum", "mean") else []
-            if len(factors) > 1:
-                return max([self._size(expression, ranges), *(self._largest(f, inner) for f, _ in factors)])
-            # A reduction cuts its own operand; see _fold.
-            operand = min(self._size(expression.body, inner), self._most_entries)
-            return max(self._size(expression, ranges), operand)
+            # A reduction cuts its own operand, at best down to single positions.
+            whole = self._largest_operand(expression, inner)
+            single = self._largest_operand(expression, {**inner, **dict.fromkeys(expression.indices, (0, 1))})
+            return max(self._size(expression, ranges), single, min(whole, self._most_entries))
         if isinstance(expression, LibraryCall):
             inner = {**ranges, **self.full_ranges(expression.indices)}
         return max([self._size(expression, inner), *(self._largest(child, inner) for child in children(expression))])
@@ -175,16 +181,26 @@ class Evaluation:
             array = total.array.astype(compute_dtype(element, self._exact)) / count
             return Labelled(np.asarray(array, compute_dtype(element, self._exact)), total.names, element, total.outside)
         inner = {**ranges, **self.full_ranges(fold.indices)}
-        if fold.reduction == "sum":
-            product = self._sum_of_products(fold, inner)
-            if product is not None:
-                return product
-        return self._fold_in_parts(fold, inner)
+        result: Labelled | None = None
+        for part in self._fold_parts(fold, inner):
+            value = self._folded(fold, part)
+            if result is None:
+                result = value
+                continue
+            combined = fold_axes(fold.reduction, np.stack([result.array, value.along(result.names)]), (0,))
+            result = replace(result, array=combined, outside=either([result.outside, value.outside]))
+        assert result is not None
+        return result
+
+    def _folded(self, fold: Fold, ranges: Ranges) -> Labelled:
+        """The reduction over these ranges of its indices."""
+        product = self._sum_of_products(fold, ranges)
+        return self._folded_body(fold, ranges) if product is None else product
 
     def _sum_of_products(self, fold: Fold, ranges: Ranges) -> Labelled | None:
-        """The sum through contractions, where the body is a product over all summed indices."""
-        factors = _factors(fold.body)
-        if len(factors) < 2 or not set(fold.indices) <= free_indices(fold.body):
+        """The sum through contractions, where it is one of products."""
+        factors = _contracted_factors(fold)
+        if not factors:
             return None
         values = [self.value(factor, ranges) for factor, _ in factors]
         element: ElementType | None = None
@@ -199,35 +215,28 @@ class Evaluation:
         array, names = contract(operands, frozenset(fold.indices))
         return Labelled(array, names, element, self._reduced(either([v.outside for v in values]), fold.indices, ranges))
 
-    def _fold_in_parts(self, fold: Fold, ranges: Ranges) -> Labelled:
-        result: Labelled | None = None
-        for part in self._fold_parts(fold, ranges):
-            value = self._folded(fold, self.value(fold.body, part), part)
-            if result is None:
-                result = value
-                continue
-            names = result.names
-            combined = fold_axes(fold.reduction, np.stack([result.array, value.along(names)]), (0,))
-            result = replace(result, array=combined, outside=either([result.outside, value.outside]))
-        assert result is not None
-        return result
-
     def _fold_parts(self, fold: Fold, ranges: Ranges) -> Iterator[Ranges]:
         longest = max(fold.indices, key=lambda name: ranges[name][1] - ranges[name][0])
-        size = max(self._largest(fold.body, ranges), self._size_with(fold, ranges))
-        if size <= self._most_entries or ranges[longest][1] - ranges[longest][0] < 2:
+        halves = _halved(ranges, longest)
+        size = self._largest_operand(fold, ranges)
+        if size <= self._most_entries or self._largest_operand(fold, halves[1]) >= size:
             yield ranges
             return
-        for half in _halved(ranges, longest):
+        for half in halves:
             yield from self._fold_parts(fold, half)
 
-    def _size_with(self, fold: Fold, ranges: Ranges) -> int:
+    def _largest_operand(self, fold: Fold, ranges: Ranges) -> int:
+        """About how many entries the largest value has that the body of a reduction makes."""
+        factors = [factor for factor, _ in _contracted_factors(fold)]
+        if factors:
+            return max(self._largest(factor, ranges) for factor in factors)
         size = 1
         for name in free_indices(fold.body) | set(fold.indices):
             size *= ranges[name][1] - ranges[name][0]
-        return size
+        return max(size, self._largest(fold.body, ranges))
 
-    def _folded(self, fold: Fold, body: Labelled, ranges: Ranges) -> Labelled:
+    def _folded_body(self, fold: Fold, ranges: Ranges) -> Labelled:
+        body = self.value(fold.body, ranges)
         names = union([body.names, fold.indices])
         shape = [ranges[name][1] - ranges[name][0] for name in names]
         counts = body.element is ElementType.BOOL and fold.reduction in ("sum", "prod")
@@ -295,6 +304,12 @@ def _factors(expression: ArrayExpression) -> list[tuple[ArrayExpression, bool]]:
             return [*_factors(a), (b, True)]
         case _:
             return [(expression, False)]
+
+
+def _contracted_factors(fold: Fold) -> list[tuple[ArrayExpression, bool]]:
+    """The factors of a sum of products over indices that all occur in them; none for other reductions."""
+    factors = _factors(fold.body) if fold.reduction in ("sum", "mean") else []
+    return factors if len(factors) > 1 and set(fold.indices) <= free_indices(fold.body) else []
 
 
 def _halved(ranges: Ranges, name: str) -> tuple[Ranges, Ranges]:

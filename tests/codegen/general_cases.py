@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kernel_cases import (
+from tests.codegen.kernel_cases import (
     BF16,
     BOOL,
     F16,

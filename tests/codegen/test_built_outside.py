@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from general_cases import general_cases
-from kernel_cases import table_with_weight
+from tests.codegen.general_cases import general_cases
+from tests.codegen.kernel_cases import table_with_weight
 
 from bbrewrite.codegen.cpp import print_programs
 from bbrewrite.codegen.project import project_files

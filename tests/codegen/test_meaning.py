@@ -7,8 +7,8 @@ import itertools
 
 import numpy as np
 import pytest
-from general_cases import general_cases
-from kernel_cases import (
+from tests.codegen.general_cases import general_cases
+from tests.codegen.kernel_cases import (
     BF16,
     BOOL,
     F16,

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from general_cases import general_cases
-from kernel_cases import attention, layer_norm, swiglu, table_with_weight
+from tests.codegen.general_cases import general_cases
+from tests.codegen.kernel_cases import attention, layer_norm, swiglu, table_with_weight
 
 from bbrewrite.codegen.cpp import print_programs
 from bbrewrite.codegen.names import Names, identifier
@@ -73,7 +73,7 @@ def test_names_are_unique_and_legal() -> None:
         (-2.0, Element.F32, "(-2.0f)"),
         (1e-5, Element.F32, "1e-05f"),
         (1e300, Element.F32, "INFINITY"),
-        (float("-inf"), Element.F64, "-INFINITY"),
+        (float("-inf"), Element.F64, "double(-INFINITY)"),
         (float("-inf"), Element.INDEX, "INT64_MIN"),
         (3.0, Element.INDEX, "INT64_C(3)"),
         (float("-inf"), Element.BOOL, "false"),

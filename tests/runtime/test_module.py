@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kernel_cases import F32, arrays_for, block, entrywise, indices, kernel, op, output, program, read, tensor, use
+from tests.codegen.kernel_cases import F32, arrays_for, block, entrywise, indices, kernel, op, output, program, read, tensor, use
 
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.programs import Role

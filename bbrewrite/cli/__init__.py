@@ -1,0 +1,1 @@
+"""The command `bbrewrite`: options, progress and reports. No stage knows about it."""

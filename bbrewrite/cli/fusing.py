@@ -1,0 +1,64 @@
+"""What the commands on fusion share: reading rules and a program, fixing extents, planning. And `fuse` itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+# Saturation imports its engine when first used; here it is imported at once, so that it counts as import time.
+import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnusedImport]
+
+from bbrewrite.cli.report import print_fusion
+from bbrewrite.codegen.project import project_files
+from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.pipeline import Request, fuse, make_request, read_program
+from bbrewrite.rules.load import load_rules
+from bbrewrite.timing import timed
+
+
+def read_request(rules: Path, program: Path, **choices: Any) -> tuple[Request, float]:
+    """Reads and checks everything that the user gave; and how long parsing took. Raises InputError."""
+    ruleset, rules_ms = timed(lambda: load_rules(rules))
+    parsed, program_ms = timed(lambda: read_program(program, ruleset.table))
+    return make_request(parsed, ruleset, **choices), rules_ms + program_ms
+
+
+@contextmanager
+def progress() -> Generator[Callable[[str], None]]:
+    """A function that shows on a terminal's standard error what is being done; elsewhere it shows nothing."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("") as status:
+        yield status.update
+
+
+def fuse_command(**options: Any) -> None:
+    """Prints the fused block program, its movement and derivation."""
+    request, _ = read_request(**options)
+    with progress() as step:
+        step("saturating and planning")
+        fusion = fuse(request)
+    print_fusion(Console(highlight=False), fusion)
+
+
+def codegen_command(output: Path, **options: Any) -> None:
+    """Writes the fused program's source, header and build file to a directory."""
+    request, _ = read_request(**options)
+    with progress() as step:
+        step("saturating and planning")
+        files = project_files(fuse(request).fused.kernels, request.rules.table)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (output / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = f"-o: cannot write {error.filename or output}: {error.strerror or error}"
+        raise InputError([Diagnostic("unwritable", message)]) from None
+    click.echo(f"wrote {', '.join(files)} to {output}")

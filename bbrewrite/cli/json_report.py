@@ -1,0 +1,56 @@
+"""The one JSON object of `--json`: the keys are a contract, so each stands here in full."""
+
+from __future__ import annotations
+
+import json
+import math
+from statistics import median
+
+from bbrewrite.pipeline import RunResult
+
+
+def json_report(result: RunResult, import_ms: float, parse_ms: float) -> str:
+    """The run as one line of JSON. An infinite error, which JSON cannot hold, is null."""
+    fusion = result.fusion
+    before, after, saturation = fusion.before, fusion.after, fusion.saturation
+    error = result.comparison.max_rel_err
+    return json.dumps(
+        {
+            "program": fusion.request.program.name,
+            "target": result.target,
+            "sizes": fusion.sizes,
+            "ok": result.comparison.ok,
+            "max_rel_err": error if math.isfinite(error) else None,
+            "before": {
+                "kernels": before.kernels,
+                "buffers": before.buffers,
+                "global_bytes": before.global_bytes,
+                "flops": before.flops,
+            },
+            "after": {
+                "kernels": after.kernels,
+                "buffers": after.buffers,
+                "global_bytes": after.global_bytes,
+                "flops": after.flops,
+                "local_bytes": after.local_bytes,
+            },
+            "rules_applied": {name: count for name, count in sorted(saturation.rules_applied.items()) if count},
+            "egraph": {
+                "nodes": saturation.nodes,
+                "classes": saturation.classes,
+                "iterations": saturation.iterations,
+                "stopped_by": saturation.stopped_by,
+            },
+            "ms": {
+                "import": import_ms,
+                "parse": parse_ms,
+                "saturate": fusion.saturate_ms,
+                "extract": fusion.extract_ms,
+                "codegen": result.prepared.codegen_ms,
+                "compile": result.prepared.compile_ms,
+                "run_unfused": median(result.unfused_ms),
+                "run_fused": median(result.fused_ms),
+            },
+        },
+        allow_nan=False,
+    )

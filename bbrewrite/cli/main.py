@@ -1,0 +1,177 @@
+"""The sub-commands and their options. Each body imports what it runs, so that `--help` starts at once."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+
+from bbrewrite import __version__
+from bbrewrite.cli.exit_codes import INPUT_AT_FAULT, INTERNAL_FAULT, INTERRUPTED, TOOL_MISSING
+from bbrewrite.cli.options import parse_blocks, parse_inputs, parse_sizes
+
+
+class _Group(click.Group):
+    """Turns the exceptions that users can cause into a message on standard error and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+        except MemoryError:
+            click.echo("error[memory]: not enough memory for these extents", err=True)
+            ctx.exit(INPUT_AT_FAULT)
+        except RecursionError:
+            click.echo("error[nesting]: an expression is nested too deeply", err=True)
+            ctx.exit(INPUT_AT_FAULT)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            ctx.exit(_reported(error))
+
+
+def _reported(error: Exception) -> int:
+    """Prints an exception's message, or its traceback where it is a fault of this program; returns the exit code."""
+    from bbrewrite.lang.diagnostics import InputError
+    from bbrewrite.runtime.compiler import CompilerMissing
+
+    if isinstance(error, InputError | CompilerMissing):
+        click.echo(str(error), err=True)
+        return INPUT_AT_FAULT if isinstance(error, InputError) else TOOL_MISSING
+    traceback.print_exception(error)
+    click.echo(
+        "This is a fault of bbrewrite, not of your input. Please report it with the program and rules.", err=True
+    )
+    return INTERNAL_FAULT
+
+
+type _Command = Callable[..., None]
+
+
+def _options(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Several options under one name, in the order in which help shows them."""
+
+    def apply(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return apply
+
+
+_RULES = click.argument("rules", type=click.Path(path_type=Path))
+_PROGRAM = click.argument("program", type=click.Path(path_type=Path))
+_SIZES = _options(
+    click.option("--size", "sizes", multiple=True, callback=parse_sizes, metavar="m=1000", help="An index's extent."),
+    click.option("--block", "blocks", multiple=True, callback=parse_blocks, metavar="m=32", help="Its block size."),
+)
+_FUSION = _options(
+    _SIZES,
+    click.option("--threads", type=click.IntRange(1, 1024), help="Processors to use; by default all."),
+    click.option("--fast-math", is_flag=True, help="Also use rules that lose accuracy in floating point."),
+)
+_EXECUTION = _options(
+    click.option("--target", type=click.Choice(["cpp", "cuda", "numpy"]), default="cpp", show_default=True),
+    _FUSION,
+    click.option(
+        "--input",
+        "inputs",
+        multiple=True,
+        callback=parse_inputs,
+        metavar="Q=q.npy",
+        help="An array; else drawn by seed.",
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of the drawn arrays."
+    ),
+)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="bbrewrite")
+def cli() -> None:
+    """Fuses the operators of an array program by rewrite rules, and runs the result."""
+
+
+@cli.command()
+@_RULES
+@_PROGRAM
+@_EXECUTION
+@click.option("--save", type=click.Path(path_type=Path), help="Directory to write each output to as NAME.npy.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output instead of the report.")
+def run(**options: Any) -> None:
+    """Fuse, generate, compile, run, compare with the reference, report."""
+    start = perf_counter()
+    from bbrewrite.cli.running import run_command
+
+    run_command((perf_counter() - start) * 1000, **options)
+
+
+@cli.command()
+@_RULES
+@_PROGRAM
+@_FUSION
+def fuse(**options: Any) -> None:
+    """Print the fused block program and its data movement."""
+    from bbrewrite.cli.fusing import fuse_command
+
+    fuse_command(**options)
+
+
+@cli.command()
+@_PROGRAM
+@_SIZES
+def lower(**options: Any) -> None:
+    """Print the unfused block program."""
+    from bbrewrite.cli.checking import lower_command
+
+    lower_command(**options)
+
+
+@cli.command()
+@_RULES
+@_PROGRAM
+@_FUSION
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory to write to.")
+def codegen(**options: Any) -> None:
+    """Write the fused program as C++ source to take away, with a C header and a build file."""
+    from bbrewrite.cli.fusing import codegen_command
+
+    codegen_command(**options)
+
+
+@cli.command()
+@_RULES
+@click.argument("program", type=click.Path(path_type=Path), required=False)
+@click.option("--emit", type=click.Choice(["egglog"]), help="Print the rules as an egglog program.")
+def check(**options: Any) -> None:
+    """Parse and type-check rules and, if given, a program."""
+    from bbrewrite.cli.checking import check_command
+
+    check_command(**options)
+
+
+@cli.command()
+@_RULES
+@_PROGRAM
+@_EXECUTION
+def bench(**options: Any) -> None:
+    """Time the unfused and the fused program."""
+    from bbrewrite.cli.running import bench_command
+
+    bench_command(**options)
+
+
+def main() -> None:
+    """The console script."""
+    cli()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""The values of command-line options: `--size m=1000`, `--block m=32`, `--input Q=q.npy`.
+
+Only their form is checked here; whether a program has such an index or tensor is checked where the program is known.
+Each function is a click callback for a repeatable option of strings.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_LARGEST = 2**62  # index arithmetic is 64-bit
+
+
+def parse_sizes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
+    """Extents by index name, each at least 0."""
+    return {name: _number(text, 0) for name, text in _pairs(texts, "m=1000").items()}
+
+
+def parse_blocks(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
+    """Block sizes by index name, each at least 1."""
+    return {name: _number(text, 1) for name, text in _pairs(texts, "m=32").items()}
+
+
+def parse_inputs(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Path]:
+    """Paths of .npy files by tensor name."""
+    return {name: Path(text) for name, text in _pairs(texts, "Q=q.npy").items()}
+
+
+def _pairs(texts: tuple[str, ...], form: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not (name and value):
+            raise click.BadParameter(f"{text!r} is not of the form {form}")
+        if name in found:
+            raise click.BadParameter(f"{name} is given twice")
+        found[name] = value
+    return found
+
+
+def _number(text: str, minimum: int) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
+        raise click.BadParameter(f"{text!r} is not a whole number")
+    # Thousands of digits would be slow to convert, and more than 64 bits hold in any case.
+    if len(digits) > 20 or int(text) > _LARGEST:
+        raise click.BadParameter(f"{text!r} is too large")
+    if int(text) < minimum:
+        raise click.BadParameter(f"{text!r} is less than {minimum}")
+    return int(text)

@@ -1,0 +1,184 @@
+"""The report that people read: plain text on a pipe, with emphasis on a terminal, at most the console's width.
+
+It is printed from a `RunResult` alone. The JSON object is in `json_report.py`.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from itertools import chain, repeat
+from statistics import median
+
+from rich.console import Console
+
+from bbrewrite.cli.wrapping import wrapped
+from bbrewrite.pipeline import Fusion, Movement, RunResult
+from bbrewrite.plan.printing import print_kernel_program
+from bbrewrite.verify.compare import Comparison
+
+type _Row = tuple[str, str, str, str]  # what it is, unfused, fused, a remark
+
+
+def print_run(console: Console, result: RunResult) -> None:
+    """Everything about a run: the fused program, what it saves, how it was derived, and whether it is right."""
+    fusion = result.fusion
+    _print_heading(console, result)
+    _print_kernels(console, fusion)
+    times = (median(result.unfused_ms), median(result.fused_ms))
+    _print_table(console, [*_movement_rows(fusion.before, fusion.after), _time_row("time", *times)])
+    print_derivation(console, fusion)
+    _print_verdict(console, result.comparison)
+    _print_notes(console, fusion)
+    for source in result.prepared.sources[-1:]:
+        console.print(f"source: {source}", soft_wrap=True, markup=False)
+
+
+def print_bench(console: Console, result: RunResult) -> None:
+    """The times of a run, and what they mean against the work and traffic of the plan."""
+    fusion = result.fusion
+    unfused, fused = result.unfused_ms, result.fused_ms
+    before, after = fusion.before, fusion.after
+    _print_heading(console, result)
+    _print_table(
+        console,
+        [
+            _time_row("median", median(unfused), median(fused)),
+            _time_row("fastest", min(unfused), min(fused)),
+            _time_row("slowest", max(unfused), max(fused)),
+            ("runs", str(len(unfused)), str(len(fused)), ""),
+            ("arithmetic rate", _rate(before.flops, unfused), _rate(after.flops, fused), ""),
+            ("compiled in", "", _time(result.prepared.compile_ms), ""),
+        ],
+    )
+    _print_verdict(console, result.comparison)
+
+
+def print_fusion(console: Console, fusion: Fusion) -> None:
+    """The fused block program, its data movement and derivation."""
+    print_block_program(console, fusion.text)
+    _print_kernels(console, fusion)
+    _print_table(console, _movement_rows(fusion.before, fusion.after))
+    print_derivation(console, fusion)
+    _print_notes(console, fusion)
+
+
+def _print_heading(console: Console, result: RunResult) -> None:
+    fusion = result.fusion
+    sizes = "  ".join(f"{name} = {extent}" for name, extent in fusion.sizes.items())
+    threads = fusion.request.threads
+    console.print(f"[bold]{fusion.request.program.name}[/]  {sizes}")
+    console.print(f"target {result.target}, {threads} thread{'s' if threads != 1 else ''}\n")
+
+
+def print_block_program(console: Console, text: str) -> None:
+    """A block program as it parses back: broken only where the language allows it, so that it can be copied."""
+    console.print(wrapped(text.rstrip("\n"), console.width) + "\n", soft_wrap=True, markup=False)
+
+
+def _print_kernels(console: Console, fusion: Fusion) -> None:
+    text = print_kernel_program(fusion.fused.kernels, fusion.request.rules.table)
+    console.print(text.rstrip("\n") + "\n", soft_wrap=True, markup=False)
+
+
+def print_derivation(console: Console, fusion: Fusion) -> None:
+    """Which rules took part, how often, and what each means."""
+    saturation = fusion.saturation
+    console.print(
+        f"rules applied ({saturation.nodes} e-nodes in {saturation.classes} classes,"
+        f" {saturation.iterations} iterations, {_stop(saturation.stopped_by)}):",
+        markup=False,
+    )
+    applied = {name: count for name, count in saturation.rules_applied.items() if count}
+    if not applied:
+        console.print("  none")
+    meanings = {rule.name: rule.meaning for rule in fusion.request.rules.rules}
+    width = max((len(name) for name in applied), default=0)
+    for name, count in sorted(applied.items(), key=lambda item: (-item[1], item[0])):
+        head = f"{count:5}  {name:{width}}  "
+        room = max(console.width - len(head), 20)
+        lines = textwrap.wrap(meanings[name], room) or [""]
+        for start, line in zip(chain([head], repeat(" " * len(head))), lines, strict=False):
+            console.print((start + line).rstrip(), markup=False, soft_wrap=True)
+    console.print()
+
+
+def _print_notes(console: Console, fusion: Fusion) -> None:
+    for note in fusion.fused.notes:
+        console.print(f"note: {note}", markup=False)
+
+
+def _print_verdict(console: Console, comparison: Comparison) -> None:
+    verdict = "[bold green]right[/]" if comparison.ok else "[bold red]WRONG[/]"
+    console.print(f"result: {verdict}, compared with the float64 reference")
+    for output in comparison.outputs:
+        judged = "" if output.ok else "  too large"
+        console.print(
+            f"  {output.output}: relative error {output.error:.1e},"
+            f" unfused {output.unfused_error:.1e}, allowed {output.bound:.1e}{judged}",
+            markup=False,
+        )
+        for remark in output.remarks:
+            console.print(f"  {remark}", markup=False)
+
+
+def _movement_rows(before: Movement, after: Movement) -> list[_Row]:
+    return [
+        ("kernels", str(before.kernels), str(after.kernels), ""),
+        ("buffers", str(before.buffers), str(after.buffers), ""),
+        ("global memory", byte_count(before.global_bytes), byte_count(after.global_bytes), _less(before, after)),
+        ("arithmetic", _operations(before.flops), _operations(after.flops), ""),
+        ("local memory", byte_count(before.local_bytes), byte_count(after.local_bytes), ""),
+    ]
+
+
+def _print_table(console: Console, rows: list[_Row]) -> None:
+    rows = [("", "unfused", "fused", ""), *rows]
+    name_width, *widths = (max(len(row[column]) for row in rows) for column in range(3))
+    for name, unfused, fused, remark in rows:
+        line = f"{name:{name_width}}  {unfused:>{widths[0]}}  {fused:>{widths[1]}}  {remark}"
+        console.print(line.rstrip(), markup=False, soft_wrap=True)
+    console.print()
+
+
+def byte_count(count: float) -> str:
+    """Bytes in binary units: "12.5 MiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def _operations(count: float) -> str:
+    for unit in ("", " k", " M", " G"):
+        if count < 1000:
+            return f"{count:.0f} flop" if not unit else f"{count:.1f}{unit}flop"
+        count /= 1000
+    return f"{count:.1f} Tflop"
+
+
+def _time(milliseconds: float) -> str:
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:.2f} s"
+    return f"{milliseconds:.3g} ms" if milliseconds >= 0.1 else f"{milliseconds * 1000:.3g} µs"
+
+
+def _less(before: Movement, after: Movement) -> str:
+    if not after.global_bytes:
+        return ""
+    return f"{before.global_bytes / after.global_bytes:.1f}x less"
+
+
+def _time_row(name: str, unfused: float, fused: float) -> _Row:
+    ratio = unfused / fused if fused else 1.0
+    speed = f"{ratio:.2f}x faster" if ratio >= 1 else f"{1 / ratio:.2f}x slower"
+    return (name, _time(unfused), _time(fused), speed)
+
+
+def _rate(flops: int, times: Sequence[float]) -> str:
+    return f"{flops / median(times) / 1e6:.1f} Gflop/s"
+
+
+def _stop(stopped_by: str) -> str:
+    return "saturated" if stopped_by == "saturated" else f"stopped by {stopped_by}"

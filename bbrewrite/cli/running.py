@@ -1,0 +1,79 @@
+"""`run` and `bench`: from text to numbers, with a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+
+from bbrewrite.cli.exit_codes import TOOL_MISSING, WRONG_RESULT
+from bbrewrite.cli.fusing import progress, read_request
+from bbrewrite.cli.json_report import json_report
+from bbrewrite.cli.report import print_bench, print_run
+from bbrewrite.core.elements import Element
+from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.pipeline import RunResult, run
+
+
+def run_command(import_ms: float, target: str, seed: int, save: Path | None, as_json: bool, **options: Any) -> None:
+    """Runs and reports; exits with 1 where the result is wrong."""
+    _refuse_cuda(target)
+    request, parse_ms = read_request(**options)
+    if save is not None:
+        _make_directory(save)
+    with progress() as step:
+        result = run(request, target, seed, step)
+    if save is not None:
+        _save(save, result)
+    if as_json:
+        click.echo(json_report(result, import_ms, parse_ms))
+    else:
+        print_run(Console(highlight=False), result)
+    _exit_by_verdict(result)
+
+
+def bench_command(target: str, seed: int, **options: Any) -> None:
+    """Runs and reports times only; exits with 1 where the result is wrong."""
+    _refuse_cuda(target)
+    request, _ = read_request(**options)
+    with progress() as step:
+        result = run(request, target, seed, step)
+    print_bench(Console(highlight=False), result)
+    _exit_by_verdict(result)
+
+
+def _refuse_cuda(target: str) -> None:
+    if target == "cuda":
+        click.echo("the target cuda is not available yet; use --target cpp or --target numpy", err=True)
+        raise SystemExit(TOOL_MISSING)
+
+
+def _exit_by_verdict(result: RunResult) -> None:
+    if not result.comparison.ok:
+        raise SystemExit(WRONG_RESULT)
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _save(directory: Path, result: RunResult) -> None:
+    elements = {tensor.name: tensor.element for tensor in result.fusion.request.blocks.outputs}
+    for name, array in result.outputs.items():
+        path = directory / f"{name}.npy"
+        # NumPy's format has no bf16; every bf16 is an f32.
+        portable = array.astype(np.float32) if elements[name] is Element.BF16 else array
+        try:
+            np.save(path, portable)
+        except OSError as error:
+            raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError([Diagnostic("save", f"--save: cannot write {path}: {error.strerror or error}")])

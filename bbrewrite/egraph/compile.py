@@ -1,0 +1,186 @@
+"""Rules as egglog text. `bbrewrite check --emit egglog` prints it, and saturation runs the same text.
+
+A rule becomes one egglog rule for each direction: premises that name the matched classes, its
+conditions as premises on the analyses, and one union for each rewrite. Nothing about any particular rule is
+known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bbrewrite.core.terms import Apply, Cast, Local, Number, Size, Term, walk
+from bbrewrite.egraph.analyses import RULESET, constant_rules, free_declarations, free_rules, scalar_rules
+from bbrewrite.egraph.facts import fact_declarations, fact_rules
+from bbrewrite.egraph.masks import Masks
+from bbrewrite.egraph.vocabulary import STRUCTURE, Constructor, attributes_of, constructor_of, spelled_number
+from bbrewrite.rules.rules import (
+    PHASES,
+    Comparison,
+    Condition,
+    Fact,
+    IsConst,
+    IsScalar,
+    NotFree,
+    Rule,
+    RuleSet,
+    Siblings,
+)
+
+_ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+_COMPARISONS = {
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "=",
+    "not_equal": "!=",
+}
+_ROOT = "?it"
+
+
+@dataclass(frozen=True)
+class CompiledRule:
+    """One egglog rule: its engine name, the user's rule it counts for, and the text."""
+
+    name: str
+    rule: str
+    text: str
+
+
+def engine_text(
+    ruleset: RuleSet, masks: Masks, constructors: Iterable[Constructor] = (), fast_math: bool = False
+) -> str:
+    """The whole egglog program that rules need: declarations, analyses, rules. `constructors` adds a program's own."""
+    rules = ruleset.enabled(fast_math)
+    needed = sorted({*STRUCTURE, *constructors, *rule_constructors(rules)}, key=lambda c: c.name)
+    asked = {type(condition) for rule in rules for condition in rule.conditions}
+    lines = [
+        "(sort Term)",
+        *(constructor.declaration for constructor in needed),
+        *free_declarations(masks),
+        "(function root (i64) i64 :no-merge)  ; the index that holds an index's extent",
+        "(function extent (i64) f64 :no-merge)",
+        "(relation siblings (Term Term))",
+        "(relation constant (Term))",
+        "(relation scalar (Term))",
+        *fact_declarations(),
+        *(f"(ruleset {name})" for name in (RULESET, *PHASES)),
+        *(rule for constructor in needed for rule in free_rules(constructor, masks)),
+        *(rule for constructor in needed if IsConst in asked for rule in constant_rules(constructor)),
+        *(rule for constructor in needed if IsScalar in asked for rule in scalar_rules(constructor, ruleset.table)),
+        *(fact_rules(needed, ruleset.table) if Fact in asked else []),
+        *(compiled.text for rule in rules for compiled in compile_rule(rule, masks)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def rule_constructors(rules: Iterable[Rule]) -> set[Constructor]:
+    """The constructors that patterns of rules use."""
+    found: set[Constructor] = set()
+    for rule in rules:
+        terms = [term for _, term in (*rule.matches, *rule.rewrites)]
+        terms += [term for condition in rule.conditions for term in _condition_terms(condition)]
+        for term in terms:
+            found |= {constructor_of(node) for node in walk(term) if not isinstance(node, Local)}
+    return found
+
+
+def compile_rule(rule: Rule, masks: Masks) -> list[CompiledRule]:
+    """The rule's egglog rules: one, or two where it goes both ways."""
+    compiled = [_compile(rule, rule.name, rule.matches, rule.rewrites, masks)]
+    if rule.both_ways:
+        compiled.append(_compile(rule, f"{rule.name} <=", rule.rewrites, rule.matches, masks))
+    return compiled
+
+
+@dataclass
+class _Body:
+    """The premises of a rule as they are collected."""
+
+    masks: Masks
+    premises: list[str] = field(default_factory=list[str])
+    _casts: int = 0
+
+    def add(self, premise: str) -> None:
+        if premise not in self.premises:
+            self.premises.append(premise)
+
+    def spell(self, term: Term) -> str:
+        """A pattern or replacement; sizes add the premise that finds the root of their index."""
+        match term:
+            case Local(name):
+                return f"?{name}" if name else _ROOT
+            case Size(index):
+                self.add(f"(= ?root-{index} (root ?{index}))")
+                return f"(Size ?root-{index})"
+            case Cast():
+                self._casts += 1
+                return f"(Round ?element-{self._casts} {self.spell(term.value)})"
+            case _:
+                head = [constructor_of(term).name, *attributes_of(term, lambda index: f"?{index}")]
+                return f"({' '.join([*head, *map(self.spell, term.children)])})"
+
+    def number(self, term: Term) -> str:
+        """A number in a comparison: a literal, a variable that is a number, an extent, or arithmetic."""
+        match term:
+            case Number(value):
+                return spelled_number(value)
+            case Local(name):
+                self.add(f"(= ?{name} (Number ?value-{name}))")
+                return f"?value-{name}"
+            case Size(index):
+                self.add(f"(= ?extent-{index} (extent ?{index}))")
+                return f"?extent-{index}"
+            case Apply("negate", (operand,)):
+                return f"(neg {self.number(operand)})"
+            case Apply(operator, (left, right)):
+                return f"({_ARITHMETIC[operator]} {self.number(left)} {self.number(right)})"
+            case _:
+                raise AssertionError(term)
+
+    def condition(self, condition: Condition) -> None:
+        match condition:
+            case NotFree(index, term):
+                self.add(f"(= {self.masks.zero} (& (free {self.spell(term)}) {self.masks.bit(f'?{index}')}))")
+            case IsConst(term):
+                self.add(f"(constant {self.spell(term)})")
+            case IsScalar(term):
+                self.add(f"(scalar {self.spell(term)})")
+            case Fact(fact, term):
+                self.add(f"({fact} {self.spell(term)})")
+            case Siblings(first, second):
+                self.add(f"(siblings {self.spell(first)} {self.spell(second)})")
+            case Comparison(Apply(operator, (left, right))):
+                self.add(f"({_COMPARISONS[operator]} {self.number(left)} {self.number(right)})")
+            case Comparison():
+                raise AssertionError(condition)
+
+
+def _compile(
+    rule: Rule,
+    name: str,
+    matches: tuple[tuple[str, Term], ...],
+    rewrites: tuple[tuple[str, Term], ...],
+    masks: Masks,
+) -> CompiledRule:
+    body = _Body(masks)
+    for matched, pattern in matches:
+        body.add(f"(= {body.spell(Local(matched))} {body.spell(pattern)})")
+    for condition in rule.conditions:
+        body.condition(condition)
+    unions = [f"(union {body.spell(Local(matched))} {body.spell(term)})" for matched, term in rewrites]
+    premises, actions = "\n       ".join(body.premises), "\n       ".join(unions)
+    text = f'(rule ({premises})\n      ({actions})\n      :ruleset {rule.phase} :name "{name}")'
+    return CompiledRule(name, rule.name, text)
+
+
+def _condition_terms(condition: Condition) -> tuple[Term, ...]:
+    match condition:
+        case Siblings(first, second):
+            return (first, second)
+        case Comparison():
+            return ()
+        case _:
+            return (condition.term,)

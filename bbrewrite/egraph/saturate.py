@@ -1,0 +1,39 @@
+"""Saturation: from the terms of a program and rules to the frozen e-graph of everything the rules equate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.programs import Assumption, Tensor
+from bbrewrite.core.terms import Term
+from bbrewrite.egraph.compile import engine_text
+from bbrewrite.egraph.engine import Engine, Limits
+from bbrewrite.egraph.freeze import freeze
+from bbrewrite.egraph.program import spell_program
+from bbrewrite.egraph.view import FrozenGraph
+from bbrewrite.rules.rules import RuleSet
+
+
+def saturate(
+    roots: Mapping[str, Term],
+    indices: IndexTable,
+    tensors: Mapping[str, Tensor],
+    assumptions: Iterable[Assumption],
+    ruleset: RuleSet,
+    limits: Limits | None = None,
+    siblings: Iterable[tuple[str, str]] = (),
+    fast_math: bool = False,
+) -> FrozenGraph:
+    """The saturated e-graph of the roots, frozen.
+
+    `tensors` are all tensors that the terms read; `siblings` the pairs of roots of which `siblings(x, y)` is
+    true (see `siblings.py`). Raises UnsoundRules, an InputError, where the rules have made two different numbers, or
+    values of different shape, equal.
+    """
+    spelled = spell_program(roots, indices, tensors, assumptions, ruleset.table)
+    pairs = [f"(siblings {spelled.globals[roots[x]]} {spelled.globals[roots[y]]})" for x, y in siblings]
+    text = engine_text(ruleset, spelled.masks, spelled.constructors, fast_math) + "\n".join([*spelled.lines, *pairs])
+    engine = Engine(text, ruleset.enabled(fast_math), spelled.masks, limits or Limits())
+    engine.saturate()
+    return freeze(engine, spelled, roots, indices, tensors, ruleset.table)

@@ -1,0 +1,302 @@
+"""The straight line of stages, with times: from a program and rules to plans, kernels, outputs and a verdict.
+
+Pure functions from one stage's form to the next; the command line and tests call them and print what they return.
+The unfused program goes through the very same stages with an empty rule set. Nothing here prints.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bbrewrite.codegen.cpp import Source, print_programs
+from bbrewrite.core.arrays import ArrayProgram
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.operators import OperatorTable, builtin_table
+from bbrewrite.core.printing import print_block_program
+from bbrewrite.core.programs import BlockProgram
+from bbrewrite.egraph.inline import inline
+from bbrewrite.egraph.saturate import saturate
+from bbrewrite.egraph.siblings import sibling_pairs
+from bbrewrite.egraph.view import SaturationReport
+from bbrewrite.inputs import GivenArray, draw_inputs, load_arrays, resolve_extents
+from bbrewrite.interpret.kernels import run_kernels
+from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
+from bbrewrite.lang.programs import parse_program
+from bbrewrite.lang.sources import read_source
+from bbrewrite.lower.lowering import lower
+from bbrewrite.memory import check_memory
+from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.plan.planner import Plan, plan_program
+from bbrewrite.plan.schedule import Machine
+from bbrewrite.plan.target import host_target
+from bbrewrite.rules.rules import RuleSet
+from bbrewrite.runtime.cache import cache_directory
+from bbrewrite.runtime.compiler import find_compiler
+from bbrewrite.runtime.module import CompiledProgram, build
+from bbrewrite.timing import run_and_time, timed
+from bbrewrite.verify.compare import Comparison, compare_outputs
+from bbrewrite.verify.exact import evaluate_exactly
+
+type Array = npt.NDArray[Any]
+type Program = ArrayProgram | BlockProgram
+type Executable = Callable[[], dict[str, Array]]
+
+
+@dataclass(frozen=True)
+class Movement:
+    """What a planned program moves and computes: counts, bytes and operations for the extents at hand.
+
+    `local_bytes` is the local memory of the kernel that needs most, on one processor.
+    """
+
+    kernels: int
+    buffers: int
+    global_bytes: int
+    flops: int
+    local_bytes: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the stages start from: a checked program with its choices made, the same lowered, and rules.
+
+    `extents` are those of root indices; `given` the arrays that need not be drawn.
+    """
+
+    program: Program
+    blocks: BlockProgram
+    rules: RuleSet
+    extents: Mapping[str, int]
+    given: Mapping[str, GivenArray]
+    threads: int
+    fast_math: bool
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A program planned without and with rules. Times, in milliseconds, are those of the form with rules."""
+
+    request: Request
+    unfused: Plan
+    fused: Plan
+    saturation: SaturationReport
+    saturate_ms: float
+    extract_ms: float
+
+    @property
+    def text(self) -> str:
+        """The fused block program, as it parses back."""
+        return print_block_program(self.fused.fused, self.request.rules.table)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The extent of every index that the program declares."""
+        indices = self.request.program.indices
+        return {index.name: self.request.extents[indices.root(index.name)] for index in indices}
+
+    @property
+    def before(self) -> Movement:
+        return _movement(self.unfused)
+
+    @property
+    def after(self) -> Movement:
+        return _movement(self.fused)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Both forms of a program, ready to run on given arrays. `sources` are the generated files, fused last."""
+
+    unfused: Executable
+    fused: Executable
+    codegen_ms: float
+    compile_ms: float
+    sources: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A whole run: what reports and tests read. Durations are in milliseconds, one for each repetition."""
+
+    fusion: Fusion
+    target: str
+    prepared: Prepared
+    outputs: Mapping[str, Array]
+    comparison: Comparison
+    unfused_ms: tuple[float, ...]
+    fused_ms: tuple[float, ...]
+
+
+def read_program(path: Path, table: OperatorTable | None = None) -> Program:
+    """Parses and checks a program file of either level. Raises InputError."""
+    return parse_program(read_source(path), table or builtin_table())
+
+
+def with_choices(program: Program, extents: Mapping[str, int], blocks: Mapping[str, int]) -> Program:
+    """The program with extents of root indices and block sizes fixed. Raises InputError for an unknown index."""
+    indices = program.indices.with_extents(extents)
+    for name in blocks:
+        if name not in indices:
+            names = [index.name for index in indices]
+            hint = did_you_mean(name, names) or f"its indices are {', '.join(names)}"
+            raise InputError(
+                [Diagnostic("unknown-index", f"--block {name}: the program has no index {name}", hint=hint)]
+            )
+    chosen = [
+        replace(index, block=blocks[index.name], block_is_fixed=True) if index.name in blocks else index
+        for index in indices
+    ]
+    return replace(program, indices=IndexTable.of(chosen))
+
+
+def lowered(program: Program, table: OperatorTable) -> BlockProgram:
+    """The block program of a program of either level. Raises InputError."""
+    return lower(program, table) if isinstance(program, ArrayProgram) else program
+
+
+def make_request(
+    program: Program,
+    rules: RuleSet,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+    blocks: Mapping[str, int] = MappingProxyType({}),
+    inputs: Mapping[str, Path] = MappingProxyType({}),
+    threads: int | None = None,
+    fast_math: bool = False,
+) -> Request:
+    """Loads the given arrays, settles extents and block sizes, and lowers. Raises InputError."""
+    given = load_arrays(program, inputs)
+    extents = resolve_extents(program, sizes, given)
+    chosen = with_choices(program, extents, blocks)
+    return Request(chosen, lowered(chosen, rules.table), rules, extents, given, threads or default_threads(), fast_math)
+
+
+def fuse(request: Request) -> Fusion:
+    """Plans the program with and without the rules. Raises InputError where rules prove unsound."""
+    blocks, rules = request.blocks, request.rules
+    machine = Machine(host_target(), request.threads, request.extents)
+    inlined = inline(blocks)
+    siblings = sibling_pairs(blocks)
+
+    def planned(rules: RuleSet) -> tuple[Plan, SaturationReport, float, float]:
+        graph, saturate_ms = timed(
+            lambda: saturate(
+                inlined.roots,
+                inlined.indices,
+                blocks.tensors,
+                blocks.assumptions,
+                rules,
+                siblings=siblings,
+                fast_math=request.fast_math,
+            )
+        )
+        plan, extract_ms = timed(lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine))
+        return plan, graph.report, saturate_ms, extract_ms
+
+    unfused, *_ = planned(replace(rules, rules=()))
+    fused, report, saturate_ms, extract_ms = planned(rules)
+    return Fusion(request, unfused, fused, report, saturate_ms, extract_ms)
+
+
+def run(request: Request, target: str, seed: int, step: Callable[[str], None] = lambda _: None) -> RunResult:
+    """Fuses, builds and runs on `target` ("cpp" or "numpy"), and compares with the reference.
+
+    `step` is told what begins. Raises InputError, and CompilerMissing where the target needs a compiler.
+    """
+    check_memory(request.blocks, request.extents)
+    arrays = draw_inputs(request.program, request.extents, seed, request.given)
+    # First of all, because it finds reads outside a tensor, which kernels do not look for.
+    step("evaluating the reference")
+    reference = evaluate_exactly(request.program, arrays, request.extents, request.rules.table)
+    step("saturating and planning")
+    fusion = fuse(request)
+    step("compiling")
+    prepared = prepare_cpp(fusion, arrays) if target == "cpp" else prepare_numpy(fusion, arrays)
+    step("running")
+    unfused, unfused_ms = run_and_time(prepared.unfused)
+    fused, fused_ms = run_and_time(prepared.fused)
+    elements = {tensor.name: tensor.element for tensor in request.blocks.outputs}
+    hold_nan = any(bool(np.isnan(array.astype(np.float64)).any()) for array in arrays.values())
+    comparison = compare_outputs(elements, fused, unfused, reference, hold_nan)
+    return RunResult(fusion, target, prepared, fused, comparison, tuple(unfused_ms), tuple(fused_ms))
+
+
+def prepare_numpy(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
+    """Both forms as calls of the NumPy executor of kernels."""
+    request = fusion.request
+    unfused, fused = (
+        partial(run_kernels, plan.kernels, arrays, request.extents, request.rules.table)
+        for plan in (fusion.unfused, fusion.fused)
+    )
+    return Prepared(unfused, fused, 0.0, 0.0, ())
+
+
+def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
+    """Both forms as calls of compiled C++, built side by side.
+
+    Raises CompilerMissing, and InputError where the cache cannot be written.
+    """
+    request = fusion.request
+    programs = (fusion.unfused.kernels, fusion.fused.kernels)
+    compiler = find_compiler()
+    sources, codegen_ms = timed(lambda: [print_programs([program], request.rules.table) for program in programs])
+
+    def build_one(source: Source) -> Path:
+        try:
+            return build(source, compiler)
+        except OSError as error:
+            message = (
+                f"the cache of compiled kernels, {cache_directory()}, cannot be written: {error.strerror or error}"
+            )
+            hint = "name another directory in the environment variable BBREWRITE_CACHE_DIR"
+            raise InputError([Diagnostic("cache", message, hint=hint)]) from None
+
+    def load() -> list[CompiledProgram]:
+        with ThreadPoolExecutor(len(programs)) as pool:
+            libraries = list(pool.map(build_one, sources))
+        return [
+            CompiledProgram(program, source.entry_points[0], library)
+            for program, source, library in zip(programs, sources, libraries, strict=True)
+        ]
+
+    compiled, compile_ms = timed(load)
+    unfused, fused = (
+        partial(item.run, arrays, request.extents, request.threads, out=_empty_outputs(item.program, request.extents))
+        for item in compiled
+    )
+    paths = tuple(item.library.with_name("kernels.cpp") for item in compiled)
+    return Prepared(unfused, fused, codegen_ms, compile_ms, paths)
+
+
+def default_threads() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _empty_outputs(program: KernelProgram, extents: Mapping[str, int]) -> dict[str, Array]:
+    """Arrays to write outputs to, made once: fresh memory at every call would be timed too."""
+    return {
+        tensor.name: np.empty(
+            [extents[program.indices.root(index)] for index in tensor.indices], tensor.element.numpy_type
+        )
+        for tensor in program.outputs
+    }
+
+
+def _movement(plan: Plan) -> Movement:
+    return Movement(
+        len(plan.kernels.kernels),
+        len(plan.kernels.buffers),
+        round(plan.global_bytes),
+        round(plan.flops),
+        round(plan.local_bytes),
+    )

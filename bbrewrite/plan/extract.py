@@ -1,0 +1,276 @@
+"""Extraction: from a frozen e-graph to the terms worth scheduling.
+
+Bottom-up dynamic programming over e-classes. A *candidate* of a class is a term together with what it costs,
+itemised by subterm, loop pass and kernel, so that shared work is paid once and a value needed in two passes
+over a loop is paid twice. Each class keeps a few candidates: the cheapest for each set of indices that the
+term mentions.
+
+The scope rule is kept by that set. A class whose value does not depend on k may contain a term that mentions
+k (`at(M, k)` for a list M of equal items); such a term is usable inside k's loop only. Binders remove their
+index from the set, and a list stored in global memory, or an output, must mention none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from bbrewrite.core.elements import Element
+from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Reduce, Term
+from bbrewrite.egraph.view import ENode, FrozenGraph
+from bbrewrite.plan.canonical import canonical_list
+from bbrewrite.plan.term_costs import TermCosts
+
+# More candidates a class find no better plans on the programs at hand and cost time in proportion.
+CANDIDATES_PER_CLASS = 4
+ROUND_LIMIT = 600
+
+# Plans whose estimate is worse than the best by more than this are not worth scheduling.
+WORTHWHILE = 1.25
+
+# A loop pass: the index of a reduction and how many passes over that index must come before it.
+type Pass = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing paid for: a term in the passes of a kernel. `kernel` is "" for the kernel under construction."""
+
+    kernel: str
+    passes: tuple[Pass, ...]
+    term: Term
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A term of a class with its itemised cost in seconds."""
+
+    term: Term
+    items: Mapping[Item, float]
+    cost: float
+
+    @property
+    def order(self) -> tuple[float, str]:
+        """Cheapest first; ties are broken by structure, which no renaming or reordering of rules changes."""
+        return (self.cost, self.term.digest)
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """The most promising plans, best first: for each a term for every output.
+
+    `list_names` gives the definition's name for a term of its class, so that buffers keep the user's names.
+    """
+
+    plans: tuple[Mapping[str, Term], ...]
+    list_names: Mapping[Term, str]
+
+
+def extract(graph: FrozenGraph, outputs: tuple[str, ...], costs: TermCosts) -> Extraction:
+    """The plans worth scheduling. The first is the cheapest by the estimate; the others replace one output's
+    term at a time.
+    """
+    search = _Extraction(graph, costs)
+    candidates = search.run()
+    ranked = {name: [found for found in candidates[graph.roots[name]] if not found.term.free] for name in outputs}
+    best = {name: found[0].term for name, found in ranked.items()}
+    total = sum(found[0].cost for found in ranked.values())
+    others = [
+        (other.order, {**best, name: other.term})
+        for name, found in ranked.items()
+        for other in found[1:]
+        if total - found[0].cost + other.cost <= WORTHWHILE * total
+    ]
+    plans = [best, *(plan for _, plan in sorted(others, key=lambda ranked_plan: ranked_plan[0]))]
+    return Extraction(tuple(plans), search.list_names)
+
+
+class _Extraction:
+    """The fixed point of candidates over all classes."""
+
+    def __init__(self, graph: FrozenGraph, costs: TermCosts) -> None:
+        self._graph = graph
+        self._costs = costs
+        self._depth = _list_depths(graph)
+        self._found: dict[int, list[Candidate]] = {identifier: [] for identifier in graph.classes}
+        self._stored: dict[Term, Candidate] = {}
+        self._definitions = {identifier: name for name, identifier in sorted(graph.roots.items(), reverse=True)}
+        self.list_names: dict[Term, str] = {}
+
+    def run(self) -> dict[int, list[Candidate]]:
+        users: dict[int, set[int]] = {identifier: set() for identifier in self._graph.classes}
+        for identifier, eclass in self._graph.classes.items():
+            for node in eclass.nodes:
+                for child in node.children:
+                    users[child].add(identifier)
+        pending = sorted(self._graph.classes)
+        for _ in range(ROUND_LIMIT):
+            changed: set[int] = set()
+            for identifier in pending:
+                if self._improve(identifier):
+                    changed |= users[identifier]
+            if not changed:
+                break
+            pending = sorted(changed)
+        return self._found
+
+    def _improve(self, identifier: int) -> bool:
+        """Recomputes a class's candidates from those of its operands; true where they changed."""
+        offers = [offer for node in self._graph.classes[identifier].nodes for offer in self._offers(node)]
+        kept = _pruned([*offers, *self._found[identifier]])
+        if [found.term for found in kept] == [found.term for found in self._found[identifier]]:
+            return False
+        self._found[identifier] = kept
+        if identifier in self._definitions:
+            self.list_names |= {found.term: self._definitions[identifier] for found in kept}
+        return True
+
+    def _offers(self, node: ENode) -> Iterator[Candidate]:
+        for operands in product(*(self._found[child] for child in node.children)):
+            offer = self._combine(node, operands)
+            if offer is not None:
+                yield offer
+
+    def _combine(self, node: ENode, operands: tuple[Candidate, ...]) -> Candidate | None:
+        match node.head:
+            case At() | Loaded():
+                return self._read(node, operands[0])
+            case Component() if self._depth[node.children[0]] > 0:
+                return self._component(node, operands[0])
+            case Reduce():
+                return self._reduce(node, operands)
+            case Map() | Pair():
+                lists = zip(node.children, operands, strict=True)
+                if any(self._depth[child] > 0 and isinstance(found.term, At | Component) for child, found in lists):
+                    return None  # a kernel that only copies a list
+                return self._plain(node, operands)
+            case _:
+                return self._plain(node, operands)
+
+    def _plain(self, node: ENode, operands: tuple[Candidate, ...]) -> Candidate:
+        term = node.build(tuple(operand.term for operand in operands))
+        items = _united(operands)
+        items.setdefault(Item("", (), term), self._costs.evaluation(term))
+        return _candidate(term, items)
+
+    def _reduce(self, node: ENode, operands: tuple[Candidate, ...]) -> Candidate:
+        term = node.build(tuple(operand.term for operand in operands))
+        assert isinstance(term, Reduce)
+        index = term.index
+        items = _united(operands)
+        inside: list[tuple[Item, float]] = []
+        outside: dict[Item, float] = {}
+        for item, cost in items.items():
+            bound_within = any(index == inner for inner, _ in item.passes)
+            if not item.kernel and index in item.term.free and not bound_within:
+                inside.append((item, cost))
+            else:
+                outside[item] = cost
+        # What is left outside is needed by this loop, so its passes over the same index come before.
+        earlier = [
+            item.passes[0][1] for item in outside if not item.kernel and item.passes and item.passes[0][0] == index
+        ]
+        this: Pass = (index, 1 + max(earlier, default=-1))
+        for item, cost in inside:
+            outside[Item("", (this, *item.passes), item.term)] = cost
+        outside[Item("", (this,), term)] = self._costs.evaluation(term)
+        return _candidate(term, outside)
+
+    def _read(self, node: ENode, items: Candidate) -> Candidate | None:
+        """An element of a list in global memory: the whole list is stored by a kernel of its own."""
+        stored = items
+        if not isinstance(items.term, At | Component):
+            if items.term.free:
+                return None  # a list made inside a loop is no list in global memory
+            stored = self._as_kernel(items)
+        term = node.build((items.term,))
+        united = dict(stored.items)
+        if isinstance(node.head, Loaded) or self._depth[node.children[0]] == 1:
+            united[Item("", (), term)] = self._costs.traffic(tuple(sorted(term.free)), Element.F32)
+        return _candidate(term, united)
+
+    def _component(self, node: ENode, pair: Candidate) -> Candidate | None:
+        if pair.term.free or isinstance(pair.term, At):
+            return None
+        return _candidate(node.build((pair.term,)), self._as_kernel(pair).items)
+
+    def _as_kernel(self, candidate: Candidate) -> Candidate:
+        """The candidate's items as those of a kernel that stores its list, plus launch and stores."""
+        known = self._stored.get(candidate.term)
+        if known is None:
+            key = canonical_list(candidate.term, self._costs.indices).digest
+            items = {
+                (Item(key, item.passes, item.term) if not item.kernel else item): cost
+                for item, cost in candidate.items.items()
+            }
+            items[Item(key, (), candidate.term)] = self._costs.launch + self._store_cost(candidate.term)
+            known = self._stored[candidate.term] = _candidate(candidate.term, items)
+        return known
+
+    def _store_cost(self, term: Term, indices: tuple[str, ...] = ()) -> float:
+        """Stores of every element of a list, or of both lists of a pair."""
+        match term:
+            case Map(index, body):
+                return self._store_cost(body, (*indices, index))
+            case Pair(first, second):
+                return self._store_cost(first, indices) + self._store_cost(second, indices)
+            case _:
+                return self._costs.traffic(indices, Element.F32)
+
+
+def _united(operands: tuple[Candidate, ...]) -> dict[Item, float]:
+    items: dict[Item, float] = {}
+    for operand in operands:
+        items.update(operand.items)
+    return items
+
+
+def _candidate(term: Term, items: Mapping[Item, float]) -> Candidate:
+    return Candidate(term, items, sum(items.values()))
+
+
+def _pruned(offers: list[Candidate]) -> list[Candidate]:
+    """The best few: none that costs more than another which mentions no index that it does not."""
+    kept: list[Candidate] = []
+    seen: set[Term] = set()
+    kernels_seen: dict[frozenset[str], list[frozenset[str]]] = {}
+    for offer in sorted(offers, key=lambda candidate: candidate.order):
+        if offer.term in seen:
+            continue
+        seen.add(offer.term)
+        kernels = frozenset(item.kernel for item in offer.items)
+        rivals = [other for mention, others in kernels_seen.items() if mention <= offer.term.free for other in others]
+        if kernels in rivals and len(kept) >= 2:
+            continue
+        kernels_seen.setdefault(offer.term.free, []).append(kernels)
+        kept.append(offer)
+        if len(kept) == CANDIDATES_PER_CLASS:
+            break
+    return kept
+
+
+def _list_depths(graph: FrozenGraph) -> dict[int, int]:
+    """How many indices must be given before a class's value is a block."""
+    depths: dict[int, int] = {}
+
+    def of(node: ENode) -> int | None:
+        if isinstance(node.head, Map | At):
+            inner = depths.get(node.children[0])
+            return None if inner is None else inner + (1 if isinstance(node.head, Map) else -1)
+        if isinstance(node.head, Pair | Component):
+            return depths.get(node.children[0])
+        return 0
+
+    pending = dict(graph.classes)
+    while pending:
+        found: dict[int, int] = {}
+        for identifier, eclass in pending.items():
+            depth = next((depth for node in eclass.nodes if (depth := of(node)) is not None), None)
+            if depth is not None:
+                found[identifier] = depth
+        if not found:
+            break  # classes that only refer to each other stand for no term
+        depths |= found
+        pending = {identifier: eclass for identifier, eclass in pending.items() if identifier not in found}
+    return depths

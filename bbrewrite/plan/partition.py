@@ -1,0 +1,174 @@
+"""Partition: from the chosen terms to kernels and the buffers between them.
+
+Every list that is read with `At` is stored by a kernel of its own; lists equal up to renaming are stored once.
+What remains in a kernel's bodies has no lists: reads of buffers have become `Read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bbrewrite.core.addresses import Address
+from bbrewrite.core.elements import Element
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
+from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Stored, Term
+from bbrewrite.core.types import Typing
+from bbrewrite.plan.canonical import canonical_list
+
+
+@dataclass(frozen=True)
+class KernelOutput:
+    """A tensor that a kernel stores, with the block it stores at the tensor's indices."""
+
+    tensor: Tensor
+    body: Term
+
+
+@dataclass(frozen=True)
+class KernelTerm:
+    """What one kernel computes: several outputs where lists are made together."""
+
+    name: str
+    outputs: tuple[KernelOutput, ...]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Kernels in the order in which they run, with their buffers."""
+
+    kernels: tuple[KernelTerm, ...]
+    buffers: tuple[Tensor, ...]
+
+
+def partition(
+    roots: Mapping[str, Term],
+    list_names: Mapping[Term, str],
+    program: BlockProgram,
+    indices: IndexTable,
+    table: OperatorTable,
+) -> Partition:
+    """Splits the terms of a plan, one for each output of the program, into kernels."""
+    return _Partition(roots, list_names, program, indices, table).result
+
+
+def fused_program(parts: Partition, program: BlockProgram, indices: IndexTable) -> BlockProgram:
+    """The plan as a block program: one definition for each stored list."""
+    definitions = []
+    for kernel in parts.kernels:
+        for output in kernel.outputs:
+            term = output.body
+            for index in reversed(output.tensor.indices):
+                term = Map(index, term)
+            definitions.append(Definition(output.tensor, term))
+    return BlockProgram(program.name, indices, program.inputs, program.assumptions, tuple(definitions))
+
+
+class _Partition:
+    def __init__(
+        self,
+        roots: Mapping[str, Term],
+        list_names: Mapping[Term, str],
+        program: BlockProgram,
+        indices: IndexTable,
+        table: OperatorTable,
+    ) -> None:
+        self._names = list_names
+        self._indices = indices
+        self._table = table
+        self._tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in program.inputs}
+        self._taken = set(program.tensors) | {index.name for index in indices}
+        self._stored: dict[Term, tuple[Tensor, ...]] = {}  # canonical list to the tensors that hold it
+        self._rewritten: dict[Term, Term] = {}
+        self._kernels: list[KernelTerm] = []
+        self._outputs = {tensor.name: tensor for tensor in program.outputs}
+        wanted: dict[Term, list[str]] = {}
+        for name, term in roots.items():
+            wanted.setdefault(self._canonical(term), []).append(name)
+        self._wanted = wanted
+        for name, term in roots.items():
+            self._store_output(name, term)
+        self.result = Partition(
+            tuple(self._kernels),
+            tuple(
+                output.tensor
+                for kernel in self._kernels
+                for output in kernel.outputs
+                if output.tensor.role is Role.BUFFER
+            ),
+        )
+
+    def _canonical(self, term: Term) -> Term:
+        return canonical_list(term, self._indices)
+
+    def _store_output(self, name: str, term: Term) -> None:
+        (tensor,) = self._store(term, name)
+        if tensor.name != name:
+            # Another output holds the same list, or it is one side of a pair made for a buffer: copy it.
+            output = self._outputs[name]
+            read = Read(tensor.name, tuple(Address(((index, 1),)) for index in output.indices))
+            self._add_kernel((KernelOutput(output, read),))
+
+    def _store(self, term: Term, name: str | None = None) -> tuple[Tensor, ...]:
+        """The tensors that hold a closed list (two for a list of pairs), making their kernel if need be."""
+        if isinstance(term, Component):
+            return (self._store(term.pair)[term.position],)
+        key = self._canonical(term)
+        if key not in self._stored:
+            outputs = tuple(self._kernel_outputs(term, (), name or self._names.get(term)))
+            self._stored[key] = tuple(output.tensor for output in outputs)
+            self._add_kernel(outputs)
+        return self._stored[key]
+
+    def _kernel_outputs(self, term: Term, indices: tuple[str, ...], name: str | None) -> list[KernelOutput]:
+        match term:
+            case Map(index, body):
+                return self._kernel_outputs(body, (*indices, index), name)
+            case Stored(value):
+                return self._kernel_outputs(value, indices, name)
+            case Pair(first, second):
+                return [*self._kernel_outputs(first, indices, None), *self._kernel_outputs(second, indices, None)]
+            case _:
+                body = self._without_lists(term)
+                return [KernelOutput(self._tensor(name, indices, body), body)]
+
+    def _tensor(self, name: str | None, indices: tuple[str, ...], body: Term) -> Tensor:
+        if name in self._outputs and name not in self._tensors:
+            tensor = self._outputs[name]
+            tensor = Tensor(tensor.name, indices, tensor.element, tensor.role)
+        else:
+            element = Typing(self._table, self._indices, self._tensors).block(body).element or Element.F32
+            element = Element.I32 if element is Element.INDEX else element
+            tensor = Tensor(self._fresh(name or "T"), indices, element, Role.BUFFER)
+        self._tensors[tensor.name] = tensor
+        return tensor
+
+    def _fresh(self, stem: str) -> str:
+        name, number = stem, 1
+        while name in self._tensors or (name != stem and name in self._taken):
+            name, number = f"{stem}{number}", number + 1
+        return name
+
+    def _without_lists(self, term: Term) -> Term:
+        if term not in self._rewritten:
+            if isinstance(term, At | Loaded):
+                changed = self._read(term)
+            else:
+                children = term.children
+                changed = term.with_children(tuple(self._without_lists(child) for child in children))
+            self._rewritten[term] = changed
+        return self._rewritten[term]
+
+    def _read(self, term: At | Loaded) -> Term:
+        addresses: list[Address] = []
+        items: Term = term.stored if isinstance(term, Loaded) else term
+        while isinstance(items, At):
+            addresses.insert(0, items.address)
+            items = items.items
+        (tensor,) = self._store(items)
+        return Read(tensor.name, tuple(addresses))
+
+    def _add_kernel(self, outputs: tuple[KernelOutput, ...]) -> None:
+        self._kernels.append(KernelTerm("_".join(output.tensor.name for output in outputs), outputs))

@@ -1,0 +1,287 @@
+"""Scheduling: the cheapest loop nest, block sizes and local lists for one kernel.
+
+The search runs over which output indices form the parallel grid, the order of the other loops, which values
+needed in several loops are kept local, and block sizes. Small kernels are searched exhaustively in grid and
+order; kept values and block sizes by steepest descent. All of it is deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Tensor
+from bbrewrite.core.terms import Read, Reduce, Term, walk
+from bbrewrite.core.types import Typing
+from bbrewrite.plan.cost import Cost, NestCosts, summarise
+from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update
+from bbrewrite.plan.naming import name_values
+from bbrewrite.plan.nest import Nest, NestBuilder, UnsuitableOrder, required_outside
+from bbrewrite.plan.partition import KernelTerm
+from bbrewrite.plan.target import Target
+
+# Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
+BLOCK_SIZES = (1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+# The sizes of which all combinations are tried, and how many combinations at most.
+COARSE_SIZES = (16, 64, 128, 256, 512)
+COMBINATION_LIMIT = 3125
+# Loops of more than this many indices are tried in the program's order only.
+PERMUTED_INDICES = 4
+DESCENT_ROUNDS = 3
+# How many combinations of grid and loop order are refined by keeping values local.
+NESTS_REFINED = 3
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a kernel is planned for: a target, the threads used, and the extents at hand."""
+
+    target: Target
+    threads: int
+    extents: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A kernel with the cost that the model gives it."""
+
+    kernel: Kernel
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """One point of the search: a nest with block sizes and what they cost."""
+
+    grid: tuple[str, ...]
+    order: tuple[str, ...]
+    kept: frozenset[Term]
+    nest: Nest
+    costs: NestCosts
+    blocks: tuple[int, ...]  # in the order of the indices used
+    cost: Cost
+
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        return self.cost.rank
+
+
+def schedule(
+    kernel: KernelTerm,
+    indices: IndexTable,
+    tensors: Mapping[str, Tensor],
+    table: OperatorTable,
+    machine: Machine,
+) -> Scheduled:
+    """The cheapest schedule found for a kernel."""
+    return _Search(kernel, indices, tensors, table, machine).run()
+
+
+class _Search:
+    def __init__(
+        self,
+        kernel: KernelTerm,
+        indices: IndexTable,
+        tensors: Mapping[str, Tensor],
+        table: OperatorTable,
+        machine: Machine,
+    ) -> None:
+        self._kernel = kernel
+        self._indices = indices
+        self._tensors = tensors
+        self._table = table
+        self._machine = machine
+        self._typing = Typing(table, indices, tensors)
+        terms = [term for output in kernel.outputs for term in walk(output.body)]
+        self._reduced = {term.index for term in terms if isinstance(term, Reduce)}
+        used = {index for term in terms for index in (*term.free, *([term.index] if isinstance(term, Reduce) else []))}
+        used |= {index for output in kernel.outputs for index in output.tensor.indices}
+        self._used = tuple(index.name for index in indices if index.name in used)
+        self._outside: dict[str, frozenset[str]] = {}
+        for term in terms:
+            if isinstance(term, Reduce):
+                around = required_outside(term, table.monoids[term.monoid])
+                self._outside[term.index] = self._outside.get(term.index, frozenset()) | around
+        self._blocks = tuple(self._starting_block(name) for name in self._used)
+        self._options = [self._block_options(name) for name in self._used]
+        self._combinations = _columns(self._coarse_combinations())
+
+    def run(self) -> Scheduled:
+        started: list[_Choice] = []
+        for grid in self._grids():
+            for order in self._orders(grid):
+                try:
+                    started.append(self._built(grid, order, frozenset()))
+                except UnsuitableOrder:
+                    continue
+        started.sort(key=lambda choice: choice.rank)
+        descended = [self._descend(choice) for choice in started[:NESTS_REFINED]]
+        best = min(descended, key=lambda choice: choice.rank)
+        return self._finished(self._with_block_sizes(best))
+
+    def _starting_block(self, name: str) -> int:
+        index = self._indices[name]
+        if index.block is None:
+            return 1
+        if index.block_is_fixed:
+            return index.block
+        return max(1, min(64, self._extent(name)))
+
+    def _extent(self, name: str) -> int:
+        return self._machine.extents[self._indices.root(name)]
+
+    def _grids(self) -> Iterator[tuple[str, ...]]:
+        """Sets of output indices that every output has and no reduction binds, the largest first; none is empty
+        where there is anything to run in parallel.
+        """
+        shared = [
+            index
+            for index in self._kernel.outputs[0].tensor.indices
+            if index not in self._reduced and all(index in output.tensor.indices for output in self._kernel.outputs)
+        ]
+        points = tuple(index for index in shared if not self._indices.is_blocked(index))
+        blocked = [index for index in shared if index not in points and self._extent(index) > self._whole(index)]
+        single = tuple(index for index in shared if index not in points and index not in blocked)
+        # Point indices are batches: parallel, and nothing is shared between their iterations but weights.
+        for mask in range(2 ** len(blocked) - 1, -1, -1):
+            chosen = {index for bit, index in enumerate(blocked) if mask >> bit & 1} | {*points, *single}
+            if chosen or not shared:
+                yield tuple(index for index in shared if index in chosen)
+
+    def _orders(self, grid: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Orders of the indices outside the grid that keep shared states inside the loops that they need."""
+        rest = tuple(index for index in self._used if index not in grid)
+        looping = tuple(index for index in rest if self._extent(index) > self._whole(index))
+        single = tuple(index for index in rest if index not in looping)
+        if len(looping) > PERMUTED_INDICES:
+            return [self._suitable(sorted(rest, key=lambda index: index in self._reduced))]
+        return list(dict.fromkeys(self._suitable([*order, *single]) for order in permutations(looping)))
+
+    def _suitable(self, order: list[str]) -> tuple[str, ...]:
+        """The order with every index moved behind those whose loops must be around its own."""
+        pending, placed = list(order), list[str]()
+        while pending:
+            ready = (index for index in pending if self._outside.get(index, frozenset()).isdisjoint(pending))
+            placed.append(next(ready, pending[0]))
+            pending.remove(placed[-1])
+        return tuple(placed)
+
+    def _whole(self, index: str) -> int:
+        """An extent that one block can span, so that its loop has a single iteration."""
+        return BLOCK_SIZES[-4] if self._indices.is_blocked(index) else 1
+
+    def _descend(self, best: _Choice) -> _Choice:
+        """Keeps values local one after another while that helps."""
+        while True:
+            options = sorted(self._keepable(best), key=lambda term: term.digest)
+            trials = [self._built(best.grid, best.order, best.kept | {term}) for term in options]
+            better = min(trials, key=lambda choice: choice.rank, default=best)
+            if better.rank >= best.rank:
+                return best
+            best = better
+
+    def _keepable(self, choice: _Choice) -> set[Term]:
+        """Values computed more than once, and loads repeated within one cell of the grid."""
+        return (set(choice.nest.recomputed) | self._repeated_loads(choice)) - choice.kept
+
+    def _repeated_loads(self, choice: _Choice) -> set[Term]:
+        places: dict[Term, list[tuple[str, ...]]] = {}
+        for loops, statement in _with_loops(choice.nest.body, ()):
+            for term in {t for t in walk(statement.expression) if isinstance(t, Read) and t.addresses}:
+                places.setdefault(term, []).append(loops)
+        return {
+            term
+            for term, found in places.items()
+            if len({*found}) > 1 or any(self._trips_outside(term, loops, choice) for loops in found)
+        }
+
+    def _trips_outside(self, term: Term, loops: tuple[str, ...], choice: _Choice) -> bool:
+        blocks = dict(zip(self._used, choice.blocks, strict=True))
+        return any(index not in term.free and self._extent(index) > blocks[index] for index in loops)
+
+    def _built(self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term]) -> _Choice:
+        naming = name_values(self._kernel, kept, self._table)
+        nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
+        events = summarise(nest.body, grid, self._table, self._typing, self._tensors)
+        extents = {name: self._extent(name) for name in self._used}
+        costs = NestCosts(events, grid, self._used, extents, self._machine.target, self._machine.threads)
+        position, cost = costs.cheapest(self._combinations)
+        best = tuple(int(size) for size in self._combinations[:, position])
+        return _Choice(grid, order, kept, nest, costs, best, cost)
+
+    def _with_block_sizes(self, choice: _Choice) -> _Choice:
+        """The choice with the block sizes that descent along one index after another finds."""
+        best, cost = choice.blocks, choice.cost
+        for _ in range(DESCENT_ROUNDS):
+            before = best
+            for place, options in enumerate(self._options):
+                trials = [best, *((*best[:place], size, *best[place + 1 :]) for size in options)]
+                position, cost = choice.costs.cheapest(_columns(trials))
+                best = trials[position]
+            if best == before:
+                break
+        return replace(choice, blocks=best, cost=cost)
+
+    def _block_options(self, name: str) -> list[int]:
+        index = self._indices[name]
+        if index.block is None or index.block_is_fixed:
+            return []
+        extent = self._extent(name)
+        sizes = [size for size in BLOCK_SIZES if size < extent]
+        return [*sizes, extent] if 1 <= extent <= BLOCK_SIZES[-1] else sizes
+
+    def _coarse_combinations(self) -> list[tuple[int, ...]]:
+        """Combinations of coarse block sizes; indices beyond the limit keep their starting block."""
+        choices: list[list[int]] = []
+        total = 1
+        for start, options in zip(self._blocks, self._options, strict=True):
+            coarse = [size for size in options if size in COARSE_SIZES] or [start]
+            if total * len(coarse) > COMBINATION_LIMIT:
+                coarse = [start]
+            total *= len(coarse)
+            choices.append(coarse)
+        return list(product(*choices))
+
+    def _finished(self, choice: _Choice) -> Scheduled:
+        blocks = dict(zip(self._used, choice.blocks, strict=True))
+        indices = IndexTable.of(
+            [
+                replace(index, block=blocks[index.name]) if index.block is not None and index.name in blocks else index
+                for index in self._indices
+            ]
+        )
+        reads: dict[str, Tensor] = {}
+        for _, statement in _with_loops(choice.nest.body, ()):
+            for term in walk(statement.expression):
+                if isinstance(term, Read):
+                    reads.setdefault(term.tensor, self._tensors[term.tensor])
+        kernel = Kernel(
+            self._kernel.name,
+            indices,
+            choice.grid,
+            choice.nest.body,
+            tuple(reads.values()),
+            tuple(output.tensor for output in self._kernel.outputs),
+        )
+        return Scheduled(kernel, choice.cost)
+
+
+def _columns(choices: list[tuple[int, ...]]) -> NDArray[np.float64]:
+    return np.array(choices, dtype=np.float64).T
+
+
+def _with_loops(
+    body: tuple[Statement, ...], loops: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Let | Update | Store]]:
+    """Every statement that is no loop, with the serial loops around it."""
+    for statement in body:
+        if isinstance(statement, Loop):
+            yield from _with_loops(statement.body, (*loops, statement.index))
+        else:
+            yield loops, statement

@@ -1,0 +1,49 @@
+"""Target descriptions: the machine as the cost model sees it, read from `targets/*.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from bbrewrite.resources import resource_directory
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine with two memory tiers. Rates are per second and, where not said otherwise, of one processor."""
+
+    name: str
+    kind: str
+    processors: int
+    launch_seconds: float
+    global_bytes_per_second: float  # shared by all processors
+    local_capacity_bytes: int
+    vector_lanes: int
+    vector_operations_per_second: float
+    matrix_flops_per_second: float
+    matrix_rows: int
+    packing_operations: float
+
+
+def load_target(path: Path) -> Target:
+    """Reads a target description."""
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    return Target(
+        name=data["name"],
+        kind=data["kind"],
+        processors=data["parallel"]["processors"],
+        launch_seconds=data["parallel"]["launch_seconds"],
+        global_bytes_per_second=data["global_memory"]["bytes_per_second"],
+        local_capacity_bytes=data["local_memory"]["capacity_bytes"],
+        vector_lanes=data["vector_unit"]["lanes"],
+        vector_operations_per_second=data["vector_unit"]["operations_per_second"],
+        matrix_flops_per_second=data["matrix_unit"]["flops_per_second"],
+        matrix_rows=data["matrix_unit"]["rows"],
+        packing_operations=data["matrix_unit"]["packing_operations"],
+    )
+
+
+def host_target() -> Target:
+    """The description of the machine that runs generated C++."""
+    return load_target(resource_directory("targets") / "host.toml")

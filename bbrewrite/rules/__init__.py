@@ -1,0 +1,1 @@
+"""Rule files: from text to checked, immutable rules."""

@@ -1,0 +1,56 @@
+"""Reads rule files: text in, a checked RuleSet out. All faults of all files are reported together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lark import Token, Tree
+
+from bbrewrite.core.operators import OperatorTable, builtin_table
+from bbrewrite.core.spans import Source
+from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.lang.sources import read_source
+from bbrewrite.rules.check import check_rules
+from bbrewrite.rules.declarations import Declarations
+from bbrewrite.rules.expressions import Vocabulary
+from bbrewrite.rules.rules import RuleSet
+from bbrewrite.rules.syntax import parse_tree
+
+
+def load_rules(path: Path | str, table: OperatorTable | None = None) -> RuleSet:
+    """The rules of a file, or of every `*.rules` file in a directory and below, in order of name.
+
+    An empty directory is an empty rule set. Raises InputError.
+    """
+    path = Path(path)
+    files = sorted(path.rglob("*.rules")) if path.is_dir() else [path]
+    return parse_rules([read_source(file) for file in files], table)
+
+
+def parse_rules(sources: Sequence[Source], table: OperatorTable | None = None) -> RuleSet:
+    """The rules of several texts, and the operator table with what they add. Raises InputError."""
+    faults: list[Diagnostic] = []
+    items: list[tuple[Source, Tree[Token]]] = []
+    for source in sources:
+        try:
+            parsed = parse_tree(source)
+        except InputError as error:
+            faults += error.diagnostics
+            continue
+        items += [(source, item) for item in parsed.children if isinstance(item, Tree)]
+    if faults:
+        raise InputError(faults)
+    declarations = Declarations(Vocabulary(table or builtin_table(), {}), faults)
+    declarations.declare_all([(source, item) for source, item in items if item.data != "rule"])
+    found = [(source, item) for source, item in items if item.data == "rule"]
+    rules = check_rules(found, declarations.vocabulary, faults)
+    if faults:
+        order = {id(source): position for position, source in enumerate(sources)}
+        raise InputError(sorted(faults, key=lambda fault: _position(fault, order)))
+    return RuleSet(rules, declarations.vocabulary.table)
+
+
+def _position(fault: Diagnostic, order: dict[int, int]) -> tuple[int, int, int]:
+    span = fault.span
+    return (order.get(id(span.source), 0), span.line, span.column) if span else (-1, 0, 0)

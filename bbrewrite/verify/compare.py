@@ -1,0 +1,154 @@
+"""Is a fused result right? Judges outputs against the float64 reference and the unfused program's own error.
+
+Entry by entry there are two questions. Where values are finite, how far are they from the reference; where they
+are not (an infinity, or NaN), do both agree on what they are. A place where only one side is finite is never
+passed over: it is a mismatch, unless the unfused program has the same fault there (then it comes from the
+declared type) or fusion avoided an overflow; both are said in a remark. How values are computed is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bbrewrite.core.elements import Element
+
+type Array = npt.NDArray[Any]
+
+# What rounding may add beyond the unfused program's own error, relative to the largest entry.
+_ALLOWANCE = {
+    Element.BOOL: 0.0,
+    Element.I32: 0.0,
+    Element.BF16: 2e-2,
+    Element.F16: 2e-3,
+    Element.F32: 1e-5,
+    Element.F64: 1e-10,
+}
+_UNFUSED_ERRORS_ALLOWED = 8.0
+
+_FINITE, _PLUS_INFINITY, _MINUS_INFINITY, _NAN = range(4)
+
+
+@dataclass(frozen=True)
+class OutputComparison:
+    """One output's verdict.
+
+    `error` is max|fused - reference| / max|reference| (absolute where the reference is 0), infinite where a
+    non-finite entry is a mismatch; `unfused_error` the same of the unfused program, over its finite entries;
+    `bound` the largest error that is right. `remarks` are sentences on entries that are not finite.
+    """
+
+    output: str
+    error: float
+    unfused_error: float
+    bound: float
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.error <= self.bound
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdict on all outputs of a run."""
+
+    outputs: tuple[OutputComparison, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(output.ok for output in self.outputs)
+
+    @property
+    def max_rel_err(self) -> float:
+        return max((output.error for output in self.outputs), default=0.0)
+
+
+def compare_outputs(
+    elements: Mapping[str, Element],
+    fused: Mapping[str, Array],
+    unfused: Mapping[str, Array],
+    reference: Mapping[str, Array],
+    inputs_hold_nan: bool,
+) -> Comparison:
+    """Compares every output named in `elements` (output name to declared type); see `compare_output`."""
+    return Comparison(
+        tuple(
+            compare_output(name, element, fused[name], unfused[name], reference[name], inputs_hold_nan)
+            for name, element in elements.items()
+        )
+    )
+
+
+def compare_output(
+    output: str, element: Element, fused: Array, unfused: Array, reference: Array, inputs_hold_nan: bool
+) -> OutputComparison:
+    """Judges one output, stored as `element`, against the float64 `reference`; all three have one shape.
+
+    With `inputs_hold_nan` a NaN of the reference is a meaning that the program was given, so a finite value in
+    its place is a mismatch; else it comes from an overflow that fusion is free to avoid.
+    """
+    y, base, exact = (np.asarray(values).astype(np.float64) for values in (fused, unfused, reference))
+    # A finite value that the declared type cannot hold is an infinity there, and rightly so.
+    expected_kind = _kinds(exact if not element.is_float else _rounded(exact, element))
+    kind, base_kind = _kinds(y), _kinds(base)
+
+    differs = kind != expected_kind
+    # Where the unfused program misses the reference too, the declared type is at fault, not fusion.
+    excused = base_kind != expected_kind
+    if not inputs_hold_nan:
+        excused |= (expected_kind == _NAN) & (kind == _FINITE)
+    mismatched = differs & ~excused
+    avoided = (kind == _FINITE) & (base_kind != _FINITE) & ~mismatched
+    inherited = differs & excused & ~avoided
+
+    error = _relative_error(y, exact, ~differs & (kind == _FINITE))
+    unfused_error = _relative_error(base, exact, (base_kind == expected_kind) & (base_kind == _FINITE))
+    remarks = [
+        _remark(mismatched, f"{output} is wrong at {{}}: fused and reference differ in NaN, infinity or being finite"),
+        _remark(avoided, f"{output} is finite at {{}} where the unfused program is not: fusion avoids an overflow"),
+        _remark(inherited, f"{output} departs from float64 at {{}}, fused and unfused alike: {element} overflows"),
+    ]
+    return OutputComparison(
+        output,
+        float("inf") if mismatched.any() else error,
+        unfused_error,
+        _UNFUSED_ERRORS_ALLOWED * unfused_error + _ALLOWANCE[element],
+        tuple(remark for remark in remarks if remark),
+    )
+
+
+def _rounded(values: Array, element: Element) -> Array:
+    with np.errstate(over="ignore"):
+        return values.astype(element.numpy_type).astype(np.float64)
+
+
+def _kinds(values: Array) -> npt.NDArray[np.int8]:
+    """One of the four kinds for every entry; a NaN equals nothing, so only its own kind agrees with it."""
+    kinds = np.full(values.shape, _FINITE, dtype=np.int8)
+    kinds[np.isposinf(values)] = _PLUS_INFINITY
+    kinds[np.isneginf(values)] = _MINUS_INFINITY
+    kinds[np.isnan(values)] = _NAN
+    return kinds
+
+
+def _relative_error(values: Array, reference: Array, where: npt.NDArray[np.bool_]) -> float:
+    if not where.any():
+        return 0.0
+    difference = float(np.abs(values[where] - reference[where]).max())
+    scale = float(np.abs(reference[np.isfinite(reference)]).max())
+    return difference / scale if scale else difference
+
+
+def _remark(where: npt.NDArray[np.bool_], sentence: str) -> str:
+    """The sentence with the number of entries and the first of them, "" where there is none."""
+    count = int(where.sum())
+    if not count:
+        return ""
+    first = ", ".join(str(position) for position in np.argwhere(where)[0])
+    entries = "1 entry" if count == 1 else f"{count} entries"
+    return sentence.format(f"{entries} (first [{first}])" if first else entries)

@@ -1,0 +1,177 @@
+"""The sub-commands on good input: what they print, write and return."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.cli.conftest import ROOT, Command
+
+_JSON_KEYS = {
+    "": {"program", "target", "sizes", "ok", "max_rel_err", "before", "after", "rules_applied", "egraph", "ms"},
+    "before": {"kernels", "buffers", "global_bytes", "flops"},
+    "after": {"kernels", "buffers", "global_bytes", "flops", "local_bytes"},
+    "egraph": {"nodes", "classes", "iterations", "stopped_by"},
+    "ms": {"import", "parse", "saturate", "extract", "codegen", "compile", "run_unfused", "run_fused"},
+}
+
+
+@pytest.mark.parametrize("target", ["numpy", "cpp"])
+def test_run_prints_one_json_object_with_exactly_the_agreed_keys(
+    bbrewrite: Command, rules: Path, scaled_sum: Path, target: str
+) -> None:
+    result = bbrewrite("run", rules, scaled_sum, "--target", target, "--size", "m=7", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    for key, names in _JSON_KEYS.items():
+        assert set(report[key] if key else report) == names
+    assert report["program"] == "scaled_sum"
+    assert report["target"] == target
+    assert report["sizes"] == {"m": 7, "n": 5}
+    assert report["ok"] is True
+    assert report["max_rel_err"] < 1e-6
+    assert report["before"]["kernels"] == 2
+    assert report["before"]["buffers"] == 1
+    assert report["after"]["kernels"] == 1
+    assert report["after"]["buffers"] == 0
+    assert report["after"]["global_bytes"] < report["before"]["global_bytes"]
+    assert report["rules_applied"]["fuse_consecutive_maps"] >= 1
+    assert all(isinstance(value, float) for value in report["ms"].values())
+
+
+def test_without_rules_nothing_is_fused(bbrewrite: Command, tmp_path: Path, scaled_sum: Path) -> None:
+    (tmp_path / "none").mkdir()
+    result = bbrewrite("run", "none", scaled_sum, "--target", "numpy", "--size", "m=3", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["rules_applied"] == {}
+    assert report["after"]["kernels"] == report["before"]["kernels"] == 2
+
+
+def test_saved_outputs_are_what_given_arrays_make(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    x, w = np.arange(15, dtype=np.float32).reshape(3, 5), np.array([1, 0, 2, 0, 3], np.float32)
+    np.save("x.npy", x)
+    np.save("w.npy", w)
+    np.save("s.npy", np.float32(-2))
+    given = ["--input", "X=x.npy", "--input", "w=w.npy", "--input", "s=s.npy"]
+    result = bbrewrite("run", rules, scaled_sum, "--target", "numpy", *given, "--save", "deep/out")
+    assert result.exit_code == 0, result.output
+    saved = np.load("deep/out/Y.npy")
+    assert saved.dtype == np.float32
+    assert np.array_equal(saved, -2 * (x @ w))
+
+
+def test_a_scalar_output_is_saved_with_no_axes_and_bf16_as_float32(bbrewrite: Command, rules: Path) -> None:
+    Path("p.bb").write_text(
+        "program p\nindex m = 4\ninput X[m] : bf16\noutput t = sum[m](X[m])\noutput Z[m] = X[m] + X[m]\n"
+    )
+    x = np.array([1, 2, 3, 4.5], np.float32)
+    np.save("x.npy", x.astype(ml_dtypes.bfloat16))
+    result = bbrewrite("run", rules, "p.bb", "--target", "numpy", "--input", "X=x.npy", "--save", "out")
+    assert result.exit_code == 0, result.output
+    assert np.load("out/t.npy").shape == ()
+    assert np.load("out/Z.npy").dtype == np.float32
+    assert np.array_equal(np.load("out/Z.npy"), 2 * x)
+
+
+def test_the_seed_decides_the_drawn_arrays(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        options = ["--target", "numpy", "--size", "m=3", "--seed", seed, "--save", name]
+        assert bbrewrite("run", rules, scaled_sum, *options).exit_code == 0
+    a, b, c = (np.load(f"{name}/Y.npy") for name in "abc")
+    assert np.array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+def test_the_report_says_what_was_saved_and_whether_it_is_right(
+    bbrewrite: Command, rules: Path, scaled_sum: Path
+) -> None:
+    result = bbrewrite("run", rules, scaled_sum, "--target", "cpp", "--size", "m=7", "--threads", 1)
+    assert result.exit_code == 0, result.output
+    text = result.stdout
+    assert "scaled_sum  m = 7  n = 5\ntarget cpp, 1 thread\n" in text
+    assert "kernel Y parallel over" in text
+    assert "result: right, compared with the float64 reference" in text
+    assert "fuse_consecutive_maps" in text
+    (source,) = [line.removeprefix("source: ") for line in text.splitlines() if line.startswith("source: ")]
+    assert 'extern "C"' in Path(source).read_text(encoding="utf-8")
+    assert "\x1b" not in text
+    table = text[text.index("unfused") : text.index("result:")]
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_a_second_run_finds_what_the_first_compiled(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    arguments = ["run", rules, scaled_sum, "--size", "m=9", "--json"]
+    bbrewrite(*arguments)
+    assert json.loads(bbrewrite(*arguments).stdout)["ms"]["compile"] < 300
+
+
+def test_block_sizes_are_kept(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    result = bbrewrite("run", rules, scaled_sum, "--target", "numpy", "--size", "m=100", "--block", "m=24")
+    assert result.exit_code == 0, result.output
+    assert "m by 24" in result.stdout
+
+
+def test_lower_prints_what_parses_back(bbrewrite: Command) -> None:
+    first = bbrewrite("lower", ROOT / "examples/attention.bb", "--size", "m=100")
+    assert first.exit_code == 0, first.output
+    assert first.stdout.startswith("block program attention\nindex m = 100 by ")
+    Path("again.bb").write_text(first.stdout, encoding="utf-8")
+    assert bbrewrite("lower", "again.bb").stdout == first.stdout
+
+
+def test_fuse_prints_a_block_program_that_runs(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    result = bbrewrite("fuse", rules, scaled_sum, "--size", "m=7")
+    assert result.exit_code == 0, result.output
+    text = result.stdout
+    assert "block program scaled_sum" in text
+    assert "buffers" in text
+    Path("fused.bb").write_text(text[: text.index("\nkernel program")], encoding="utf-8")
+    again = bbrewrite("run", rules, "fused.bb", "--target", "numpy", "--json")
+    assert again.exit_code == 0, again.output
+    assert json.loads(again.stdout)["before"]["kernels"] == 1
+
+
+def test_codegen_writes_a_project(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    result = bbrewrite("codegen", rules, scaled_sum, "--size", "m=7", "-o", "deep/project")
+    assert result.exit_code == 0, result.output
+    names = {path.name for path in Path("deep/project").iterdir()}
+    assert {"scaled_sum.cpp", "scaled_sum.h", "bb.hpp", "CMakeLists.txt"} <= names
+
+
+def test_check_counts_and_emits(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    counted = bbrewrite("check", rules, scaled_sum)
+    assert counted.exit_code == 0, counted.output
+    assert f"{scaled_sum}: program scaled_sum, 3 inputs, 2 definitions" in counted.stdout
+    emitted = bbrewrite("check", rules, "--emit", "egglog")
+    assert emitted.exit_code == 0, emitted.output
+    assert emitted.stdout.startswith("(sort Term)")
+
+
+def test_bench_shows_times(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    result = bbrewrite("bench", rules, scaled_sum, "--size", "m=7")
+    assert result.exit_code == 0, result.output
+    assert "median" in result.stdout
+    assert "result: right" in result.stdout
+
+
+def test_an_extent_of_zero_gives_identities(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    for target in ("numpy", "cpp"):
+        options = ["--target", target, "--size", "m=3", "--size", "n=0", "--save", target]
+        result = bbrewrite("run", rules, scaled_sum, *options)
+        assert result.exit_code == 0, result.output
+        assert np.array_equal(np.load(f"{target}/Y.npy"), np.zeros(3))
+
+
+def test_a_wrong_result_exits_with_1(bbrewrite: Command, scaled_sum: Path) -> None:
+    Path("unsound.rules").write_text(
+        "# Wrong on purpose.\nrule lose_scale\n    row_sum(col_scale(a, c))  =>  row_sum(a)\n"
+        "rule fuse\n    at(map(i, x), i)  =>  x\n"
+    )
+    result = bbrewrite("run", "unsound.rules", scaled_sum, "--target", "numpy", "--size", "m=4")
+    assert result.exit_code == 1, result.output
+    assert "result: WRONG" in result.stdout

@@ -1,0 +1,115 @@
+"""The verdict on a fused result, above all where entries are not finite."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from bbrewrite.core.elements import Element
+from bbrewrite.verify.compare import OutputComparison, compare_output, compare_outputs
+
+_INF, _NAN = math.inf, math.nan
+
+
+def _judge(
+    fused: list[float],
+    unfused: list[float],
+    reference: list[float],
+    element: Element = Element.F32,
+    nan: bool = False,
+) -> OutputComparison:
+    stored = element.numpy_type
+    return compare_output("O", element, np.array(fused, stored), np.array(unfused, stored), np.array(reference), nan)
+
+
+def test_error_is_relative_to_the_largest_entry_of_the_reference() -> None:
+    found = _judge([1.0, 4.5], [1.0, 4.0], [1.0, 4.0])
+    assert found.error == pytest.approx(0.125)
+    assert not found.ok
+
+
+def test_error_is_absolute_where_the_reference_is_zero() -> None:
+    assert _judge([0.5], [0.0], [0.0]).error == 0.5
+
+
+def test_eight_times_the_unfused_error_and_an_allowance_are_right() -> None:
+    assert _judge([1.0079], [1.001], [1.0]).ok
+    assert not _judge([1.0082], [1.001], [1.0]).ok
+    assert _judge([1.000009], [1.0], [1.0]).ok
+    assert not _judge([1.00002], [1.0], [1.0]).ok
+    assert _judge([1.0019], [1.0], [1.0], Element.F16).ok
+    assert not _judge([1.003], [1.0], [1.0], Element.F16).ok
+
+
+def test_equal_infinities_and_nans_agree() -> None:
+    found = _judge([_INF, -_INF, _NAN, 1], [_INF, -_INF, _NAN, 1], [_INF, -_INF, _NAN, 1])
+    assert found.ok
+    assert found.error == 0
+    assert not found.remarks
+
+
+@pytest.mark.parametrize(
+    ("fused", "reference"),
+    [(_NAN, 1.0), (_INF, 1.0), (-_INF, _INF), (_NAN, _INF), (0.0, _INF), (0.0, -_INF)],
+)
+def test_an_entry_that_differs_in_kind_is_a_mismatch(fused: float, reference: float) -> None:
+    found = _judge([1, fused], [1, reference], [1, reference])
+    assert not found.ok
+    assert found.error == _INF
+    assert "wrong at 1 entry (first [1])" in found.remarks[0]
+
+
+def test_fused_finite_where_unfused_overflows_is_said_and_right() -> None:
+    found = _judge([0, 1], [_NAN, _NAN], [0, 1])
+    assert found.ok
+    assert found.error == 0
+    assert "finite at 2 entries" in found.remarks[0]
+
+
+def test_avoided_overflow_is_still_compared() -> None:
+    assert not _judge([0, 1.5], [_NAN, _NAN], [0, 1]).ok
+
+
+def test_a_reference_that_overflows_too_is_no_mismatch_unless_the_inputs_hold_nan() -> None:
+    assert _judge([0, 1], [_NAN, _NAN], [_NAN, _NAN], Element.F64).ok
+    assert not _judge([0, 1], [_NAN, _NAN], [_NAN, _NAN], Element.F64, nan=True).ok
+
+
+def test_a_fault_that_fused_and_unfused_share_is_said() -> None:
+    found = _judge([_NAN, 1], [_NAN, 1], [2, 1], Element.F16)
+    assert found.ok
+    assert "fused and unfused alike" in found.remarks[0]
+
+
+def test_a_reference_too_large_for_the_declared_type_is_an_infinity() -> None:
+    found = _judge([_INF], [_INF], [1e30], Element.F16)
+    assert found.ok
+    assert not found.remarks
+
+
+def test_integers_are_exact() -> None:
+    assert _judge([2, 3], [2, 3], [2, 3], Element.I32).ok
+    assert not _judge([2, 4], [2, 3], [2, 3], Element.I32).ok
+
+
+def test_empty_and_scalar_outputs() -> None:
+    assert _judge([], [], []).ok
+    scalar = np.array(2.0, np.float32)
+    assert compare_output("loss", Element.F32, scalar, scalar, np.array(2.0), False).ok
+    wrong = compare_output("loss", Element.F32, np.array(_NAN), scalar, np.array(2.0), False)
+    assert "wrong at 1 entry:" in wrong.remarks[0]
+
+
+def test_a_program_is_as_wrong_as_its_worst_output() -> None:
+    good, bad = np.array([1.0]), np.array([3.0])
+    both = compare_outputs(
+        {"A": Element.F64, "B": Element.F64},
+        {"A": good, "B": bad},
+        {"A": good, "B": good},
+        {"A": good, "B": good},
+        False,
+    )
+    assert not both.ok
+    assert both.max_rel_err == 2.0

@@ -1,0 +1,46 @@
+"""Every example program runs and is right, at sizes that leave ragged blocks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ROOT, Command
+
+_SIZES = {
+    "attention": "m=70 n=65 d=8 l=9",
+    "batch_norm_relu": "m=65 c=33",
+    "causal_attention": "b=1 h=2 m=5 n=70 d=8 l=9",
+    "cross_entropy": "m=65 k=17 n=9",
+    "grouped_query_attention": "b=1 m=65 n=66 d=8 l=9",
+    "layernorm_matmul": "m=65 k=130 n=66",
+    "rmsnorm_swiglu": "m=65 d=130 f=66",
+    "self_attention": "m=65 e=33 d=8 l=9",
+    "softcap_window_attention": "h=2 m=150 d=8 l=9",
+}
+_COMPILED = {"attention", "layernorm_matmul", "rmsnorm_swiglu", "causal_attention", "softcap_window_attention"}
+
+
+def test_every_example_has_a_test() -> None:
+    assert {path.stem for path in (ROOT / "examples").glob("*.bb")} == set(_SIZES)
+
+
+@pytest.mark.parametrize("name", sorted(_SIZES))
+def test_example_on_numpy(bbrewrite: Command, rules: Path, name: str) -> None:
+    _run(bbrewrite, rules, name, "numpy")
+
+
+@pytest.mark.parametrize("name", sorted(_COMPILED))
+def test_example_compiled(bbrewrite: Command, rules: Path, name: str) -> None:
+    _run(bbrewrite, rules, name, "cpp")
+
+
+def _run(bbrewrite: Command, rules: Path, name: str, target: str) -> None:
+    sizes = [option for size in _SIZES[name].split() for option in ("--size", size)]
+    result = bbrewrite("run", rules, ROOT / f"examples/{name}.bb", "--target", target, *sizes, "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["ok"] is True
+    assert report["after"]["buffers"] < report["before"]["buffers"]
