@@ -33,6 +33,7 @@ from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lang.sources import read_source
+from bbrewrite.lower.bounds import check_bounds
 from bbrewrite.lower.lowering import lower
 from bbrewrite.memory import check_memory
 from bbrewrite.plan.kernel import KernelProgram
@@ -173,9 +174,11 @@ def make_request(
     threads: int | None = None,
     fast_math: bool = False,
 ) -> Request:
-    """Loads the given arrays, settles extents and block sizes, and lowers. Raises InputError."""
+    """Loads the given arrays, settles extents and block sizes, checks reads, and lowers. Raises InputError."""
     given = load_arrays(program, inputs)
     extents = resolve_extents(program, sizes, given)
+    if isinstance(program, ArrayProgram):
+        check_bounds(program, extents, rules.table)
     chosen = with_choices(program, extents, blocks)
     return Request(chosen, lowered(chosen, rules.table), rules, extents, given, threads or default_threads(), fast_math)
 
@@ -199,7 +202,9 @@ def fuse(request: Request) -> Fusion:
                 fast_math=request.fast_math,
             )
         )
-        plan, extract_ms = timed(lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine))
+        plan, extract_ms = timed(
+            lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine, inlined.roots)
+        )
         return plan, graph.report, saturate_ms, extract_ms
 
     unfused, *_ = planned(replace(rules, rules=()))
@@ -214,7 +219,6 @@ def run(request: Request, target: str, seed: int, step: Callable[[str], None] = 
     """
     check_memory(request.blocks, request.extents)
     arrays = draw_inputs(request.program, request.extents, seed, request.given)
-    # First of all, because it finds reads outside a tensor, which kernels do not look for.
     step("evaluating the reference")
     reference = evaluate_exactly(request.program, arrays, request.extents, request.rules.table)
     step("saturating and planning")

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Tensor
+from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.plan.cost import Cost
-from bbrewrite.plan.extract import extract
+from bbrewrite.plan.extract import ExtractedPlan, extract
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.partition import Partition, fused_program, partition
 from bbrewrite.plan.schedule import Machine, Scheduled, schedule
 from bbrewrite.plan.term_costs import TermCosts
 
-# How many extracted plans are scheduled before the cheapest is taken.
-PLANS_SCHEDULED = 3
+# How many extracted plans are scheduled at most.
+PLANS_SCHEDULED = 6
+# The model does not tell plans apart that are nearer than this; among such, the one with fewest buffers is taken.
+TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -60,22 +64,30 @@ def plan_program(
     indices: IndexTable,
     table: OperatorTable,
     machine: Machine,
+    originals: Mapping[str, Term],
 ) -> Plan:
-    """The cheapest plan found for a program's outputs. `indices` are those of the e-graph's terms."""
+    """The cheapest plan found for a program's outputs.
+
+    `indices` are those of the e-graph's terms. `originals` are the terms of the unfused definitions: their plan is
+    always among those compared.
+    """
     indices = indices.with_extents(machine.extents)
     inputs = {tensor.name: tensor for tensor in program.inputs}
     outputs = tuple(tensor.name for tensor in program.outputs)
+    originals = {name: originals[name] for name in outputs}
     costs = TermCosts(table, indices, inputs, machine.target)
     extraction = extract(graph, outputs, costs)
     scheduled: dict[object, Scheduled] = {}
-    best: Plan | None = None
-    for roots in extraction.plans[:PLANS_SCHEDULED]:
-        parts = partition(roots, extraction.list_names, program, indices, table)
-        plan = _planned(parts, program, indices, table, machine, scheduled)
-        if best is None or plan.rank < best.rank:
-            best = plan
-    assert best is not None
-    return best
+    plans: list[Plan] = []
+    for extracted in [ExtractedPlan(originals, 0.0), *extraction.plans[:PLANS_SCHEDULED]]:
+        # The estimate hoists everything and fills all processors: no schedule of a plan is faster.
+        if plans and min(plan.seconds for plan in plans) <= extracted.estimate:
+            break
+        parts = partition(extracted.roots, extraction.list_names, program, indices, table)
+        plans.append(_planned(parts, program, indices, table, machine, scheduled))
+    fastest = min(plan.seconds for plan in plans)
+    near = [plan for plan in plans if plan.seconds <= fastest * (1 + TOLERANCE)]
+    return min(near, key=lambda plan: (len(plan.kernels.buffers), *plan.rank))
 
 
 def _planned(
