@@ -92,9 +92,12 @@ def _statements(memory: _Memory, body: tuple[Statement, ...], bound: frozenset[s
             scope.steps.append(Repeat(statement.index, inner))
             scope.wrote(_written(inner))
             continue
-        scope.steps.append(Remark(describe(statement, memory.table)))
+        text = describe(statement, memory.table)
+        scope.steps.append(Remark(text))
         target = statement.tensor if isinstance(statement, Store) else statement.target
         unbound = [index for index in _list_indices(target) if index not in bound]
+        outside = statement.expression.free - bound - set(unbound)
+        assert not outside, f"{text} stands outside the loops over {', '.join(sorted(outside))}"
         if unbound:
             # A whole local list is initialised at once.
             inner_scope = _Scope()

@@ -351,6 +351,33 @@ def _memory() -> list[KernelProgram]:
             tensor("B", "n k"),
             output("Y", "m k"),
         ),
+        # A loop inside another one over the same index.
+        single(
+            "shadowed",
+            MN,
+            "m",
+            (
+                Loop(
+                    "n",
+                    (
+                        Let(block("total", "m"), Number(0.0)),
+                        Loop("n", (add_to(block("total", "m"), op("row_sum", op("abs", X))),)),
+                        Store(Y, op("row_scale", X, op("recip", Local("total")))),
+                    ),
+                ),
+            ),
+            IN,
+            Y,
+        ),
+        entrywise(
+            "exp",
+            op("add", read("M_PI", "y0", "gamma"), op("log1p", op("exp", read("NULL", "y0", "gamma")))),
+            indices(y0=4, gamma=8),
+            "y0 gamma",
+            tensor("M_PI", "y0 gamma"),
+            tensor("NULL", "y0 gamma"),
+            output("free", "y0 gamma"),
+        ),
         # Names that C++ or the generator claims for itself.
         single(
             "names",

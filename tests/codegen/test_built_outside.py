@@ -27,7 +27,7 @@ _USER = """\
 
 int main(void) {
   float X[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, T[10], Y[2];
-  two_kernels(X, Y, T, 2, 5, 2);
+  bb_two_kernels(X, Y, T, 2, 5, 2);
   printf("%g %g", Y[0], Y[1]);
   return 0;
 }

@@ -60,6 +60,9 @@ def test_names_are_unique_and_legal() -> None:
     ]  # fmt: skip
     assert names.inner().fresh("x") == "x_2"
     assert identifier("a.b") == "au2eb"
+    assert [identifier(name) for name in ("NULL", "M_PI", "INT8_MAX", "M", "M_new")] == [
+        "xNULL", "xM_PI", "xINT8_MAX", "M", "M_new",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
