@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bbrewrite.core.spans import Source, Span
-from bbrewrite.core.terms import Term
 from bbrewrite.lang.diagnostics import Diagnostic
 from bbrewrite.rules.conditions import verdict
 from bbrewrite.rules.duplicates import duplicate_warnings
@@ -24,7 +23,6 @@ def rule_warnings(
     yield from scope_warnings(left, right, rule.conditions)
     if rule.both_ways:
         yield from scope_warnings(right, left, rule.conditions)
-    yield from _shadowed_indices(left)
     yield from _idle_conditions(conditions)
     if not rule.matches[0][0]:
         ways = [(left.terms[0], right.terms[0]), (right.terms[0], left.terms[0])]
@@ -65,18 +63,3 @@ def _idle_conditions(conditions: Sequence[tuple[Condition, Span]]) -> Iterator[D
                 "always-holds", "this condition is stated twice", place, "leave it out", severity="warning"
             )
         seen.add(condition)
-
-
-def _shadowed_indices(side: Side) -> Iterator[Diagnostic]:
-    for index in sorted({index for term in side.terms for index in _rebound(term, frozenset())}):
-        message = f"two loops inside one another are named `{index}`; the inner one hides the outer"
-        hint = "give each a name of its own: different names may stand for one index"
-        yield Diagnostic("shadowed-index", message, side.indices[index], hint, severity="warning")
-
-
-def _rebound(term: Term, loops: frozenset[str]) -> Iterator[str]:
-    bound = term.bound_index
-    if bound is not None and bound in loops:
-        yield bound
-    for child in term.children:
-        yield from _rebound(child, loops | {bound} if bound is not None else loops)

@@ -109,7 +109,7 @@ class Inference:
         """The number of a term's value. A reduction's own terms are read in a scope of their own."""
         if (scope, term) in self._numbers:
             return self._numbers[scope, term]
-        number = self._new(SCALAR if term in self._scalars else given(term, self._table))
+        number = self._new(SCALAR if term in self._scalars and not scope else given(term, self._table))
         self._numbers[scope, term] = number
         children = tuple(self._add(child, scope) for child in term.children)
         for position, child in enumerate(children):
@@ -157,15 +157,18 @@ class Inference:
                 self._unite(self._add(term, scope), component)
 
     def _apply(self, found: list[Choice], operands: tuple[int, ...], result: int) -> None:
-        fitting = [
-            choice
-            for choice in found
-            if choice.result & self._kinds[self._root(result)]
-            and all(k & self._kinds[self._root(o)] for k, o in zip(choice.operands, operands, strict=True))
-        ]
+        fitting = [choice for choice in found if self._is_open(choice, operands, result)]
         self._narrow(result, frozenset[str]().union(*(choice.result for choice in fitting)))
         for position, operand in enumerate(operands):
             self._narrow(operand, frozenset[str]().union(*(choice.operands[position] for choice in fitting)))
+
+    def _is_open(self, choice: Choice, operands: tuple[int, ...], result: int) -> bool:
+        """Whether a choice gives every value, however often it stands in the term, a kind that it may have."""
+        left: dict[int, Kinds] = {}
+        for number, kinds in zip((*operands, result), (*choice.operands, choice.result), strict=True):
+            root = self._root(number)
+            left[root] = left.get(root, self._kinds[root]) & kinds
+        return all(left.values())
 
     def _lift(self, pair: int) -> None:
         """A pair of two lists is a list of pairs, and the other way round."""
