@@ -40,7 +40,7 @@ class Diagnostic:
     severity: Literal["error", "warning"] = "error"
 
     def render(self) -> str:
-        """`file:line:column: error[code]: message` (or `warning`), the line, a caret underline, the hint, other places."""
+        """`file:line:column: error[code]: message`, the line, a caret underline, the hint, related places."""
         if self.span is None:
             lines = [f"{self.severity}[{self.code}]: {self.message}"]
         else:

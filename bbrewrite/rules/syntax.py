@@ -33,6 +33,11 @@ def parse_tree(source: Source) -> Tree[Token]:
     return tree
 
 
+def rule_tokens(source: Source) -> list[Token]:
+    """The tokens of a rule file that parses, keywords told from names by where they stand."""
+    return list(_parser().parse_interactive(source.text).exhaust_lexer())  # pyright: ignore[reportUnknownMemberType]
+
+
 def span_of(source: Source, node: Node) -> Span:
     """The place of a node; one that spans lines is shown by its first line."""
     if isinstance(node, Token):
