@@ -15,7 +15,7 @@ import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnu
 
 from bbrewrite.cli.report import print_fusion
 from bbrewrite.codegen.project import project_files
-from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted
 from bbrewrite.pipeline import Request, fuse, make_request, read_program
 from bbrewrite.rules.load import load_rules
 from bbrewrite.timing import timed
@@ -25,6 +25,8 @@ def read_request(rules: Path, program: Path, **choices: Any) -> tuple[Request, f
     """Reads and checks everything that the user gave; and how long parsing took. Raises InputError."""
     ruleset, rules_ms = timed(lambda: load_rules(rules))
     parsed, program_ms = timed(lambda: read_program(program, ruleset.table))
+    if ruleset.warnings:
+        click.echo(f"{rules}: {counted(len(ruleset.warnings), 'warning')}; `bbrewrite check` shows them", err=True)
     return make_request(parsed, ruleset, **choices), rules_ms + program_ms
 
 

@@ -40,7 +40,7 @@ def parse_statements(source: Source) -> Parsed:
     found: list[syntax.Statement] = []
     faults: list[Diagnostic] = []
     faulty_names: set[str] = set()
-    for cut in statements(source, _tokens(source.text)):
+    for cut in statements(source, program_tokens(source.text)):
         outcome = cut.faults or _parse(source, cut.tokens)
         if isinstance(outcome, tuple):
             faults += outcome
@@ -63,7 +63,8 @@ def _grammar() -> Lark:
     return Lark(text, parser="lalr", lexer="basic", start=["statement", "layout"])
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def program_tokens(text: str) -> Iterator[Token]:
+    """The tokens of a text, newlines among them."""
     return _grammar().lex(text)  # pyright: ignore[reportUnknownMemberType]
 
 
