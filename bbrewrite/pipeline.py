@@ -27,7 +27,7 @@ from bbrewrite.core.programs import BlockProgram
 from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
-from bbrewrite.egraph.view import SaturationReport
+from bbrewrite.egraph.view import FrozenGraph, SaturationReport
 from bbrewrite.inputs import GivenArray, draw_inputs, load_arrays, resolve_extents
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
@@ -89,9 +89,13 @@ class Fusion:
     request: Request
     unfused: Plan
     fused: Plan
-    saturation: SaturationReport
+    graph: FrozenGraph
     saturate_ms: float
     extract_ms: float
+
+    @property
+    def saturation(self) -> SaturationReport:
+        return self.graph.report
 
     @property
     def text(self) -> str:
@@ -187,7 +191,7 @@ def fuse(request: Request) -> Fusion:
     inlined = inline(blocks)
     siblings = sibling_pairs(blocks)
 
-    def planned(rules: RuleSet) -> tuple[Plan, SaturationReport, float, float]:
+    def planned(rules: RuleSet) -> tuple[Plan, FrozenGraph, float, float]:
         graph, saturate_ms = timed(
             lambda: saturate(
                 inlined.roots,
@@ -200,11 +204,11 @@ def fuse(request: Request) -> Fusion:
             )
         )
         plan, extract_ms = timed(lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine))
-        return plan, graph.report, saturate_ms, extract_ms
+        return plan, graph, saturate_ms, extract_ms
 
     unfused, *_ = planned(replace(rules, rules=()))
-    fused, report, saturate_ms, extract_ms = planned(rules)
-    return Fusion(request, unfused, fused, report, saturate_ms, extract_ms)
+    fused, graph, saturate_ms, extract_ms = planned(rules)
+    return Fusion(request, unfused, fused, graph, saturate_ms, extract_ms)
 
 
 def run(request: Request, target: str, seed: int, step: Callable[[str], None] = lambda _: None) -> RunResult:

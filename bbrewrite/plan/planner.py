@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Tensor
+from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.plan.cost import Cost
 from bbrewrite.plan.extract import extract
@@ -23,9 +25,11 @@ PLANS_SCHEDULED = 3
 class Plan:
     """A planned program. `fused` is the chosen block program, `kernels` what is generated from it.
 
-    `notes` are sentences for the report, such as that local memory did not suffice.
+    `terms` has the chosen closed term of every output, `notes` sentences for the report, such as that local
+    memory did not suffice.
     """
 
+    terms: Mapping[str, Term]
     fused: BlockProgram
     kernels: KernelProgram
     costs: tuple[Cost, ...]  # of the kernels, in order
@@ -62,23 +66,39 @@ def plan_program(
     machine: Machine,
 ) -> Plan:
     """The cheapest plan found for a program's outputs. `indices` are those of the e-graph's terms."""
+    return min(candidate_plans(graph, program, indices, table, machine), key=lambda plan: plan.rank)
+
+
+def candidate_plans(
+    graph: FrozenGraph,
+    program: BlockProgram,
+    indices: IndexTable,
+    table: OperatorTable,
+    machine: Machine,
+) -> list[Plan]:
+    """The plans that are scheduled, the most promising by the extractor's estimate first; never none."""
     indices = indices.with_extents(machine.extents)
     inputs = {tensor.name: tensor for tensor in program.inputs}
     outputs = tuple(tensor.name for tensor in program.outputs)
     costs = TermCosts(table, indices, inputs, machine.target)
     extraction = extract(graph, outputs, costs)
     scheduled: dict[object, Scheduled] = {}
-    best: Plan | None = None
-    for roots in extraction.plans[:PLANS_SCHEDULED]:
-        parts = partition(roots, extraction.list_names, program, indices, table)
-        plan = _planned(parts, program, indices, table, machine, scheduled)
-        if best is None or plan.rank < best.rank:
-            best = plan
-    assert best is not None
-    return best
+    return [
+        _planned(
+            terms,
+            partition(terms, extraction.list_names, program, indices, table),
+            program,
+            indices,
+            table,
+            machine,
+            scheduled,
+        )
+        for terms in extraction.plans[:PLANS_SCHEDULED]
+    ]
 
 
 def _planned(
+    terms: Mapping[str, Term],
     parts: Partition,
     program: BlockProgram,
     indices: IndexTable,
@@ -98,7 +118,7 @@ def _planned(
         program.name, indices, program.inputs, parts.buffers, outputs, tuple(item.kernel for item in chosen)
     )
     notes = tuple(_shortage(item, machine) for item in chosen if item.cost.seconds == float("inf"))
-    return Plan(fused_program(parts, program, indices), kernels, tuple(item.cost for item in chosen), notes)
+    return Plan(terms, fused_program(parts, program, indices), kernels, tuple(item.cost for item in chosen), notes)
 
 
 def _shortage(item: Scheduled, machine: Machine) -> str:
