@@ -29,6 +29,9 @@ _ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
 }
 
 
+type _Numbers = Callable[[str], float | None]
+
+
 def holds(condition: Condition, binding: Binding, graph: Graph) -> bool:
     """Whether a condition is proved of a match."""
     match condition:
@@ -44,30 +47,42 @@ def holds(condition: Condition, binding: Binding, graph: Graph) -> bool:
         case Siblings(first, second):
             one, other = find_pattern(first, binding, graph), find_pattern(second, binding, graph)
             return one is not None and other is not None and graph.are_siblings(one, other)
-        case Comparison(Apply(name, (left, right))):
-            sides = number_of(left, binding, graph), number_of(right, binding, graph)
-            return sides[0] is not None and sides[1] is not None and _COMPARISONS[name](sides[0], sides[1])
-        case Comparison():
-            raise AssertionError(condition)
+        case Comparison(term):
+            return comparison_holds(term, *known_numbers(binding, graph))
 
 
-def number_of(term: Term, binding: Binding, graph: Graph) -> float | None:
+def known_numbers(binding: Binding, graph: Graph) -> tuple[_Numbers, _Numbers]:
+    """What variables and the extents of index variables are worth in a match, where that is known."""
+
+    def of_variable(name: str) -> float | None:
+        heads = (node.head for node in graph.nodes(binding.values[name]))
+        return next((head.value for head in heads if isinstance(head, Number)), None)
+
+    return of_variable, lambda index: graph.indices.extent(binding.indices[index])
+
+
+def comparison_holds(term: Term, variable: _Numbers, extent: _Numbers) -> bool:
+    """Whether a comparison is true of known numbers."""
+    assert isinstance(term, Apply)
+    left, right = (number_of(side, variable, extent) for side in term.operands)
+    return left is not None and right is not None and _COMPARISONS[term.operator](left, right)
+
+
+def number_of(term: Term, variable: _Numbers, extent: _Numbers) -> float | None:
     """The number that a side of a comparison is, where it is known."""
     match term:
         case Number(value):
             return value
         case Local(name):
-            heads = (node.head for node in graph.nodes(binding.values[name]))
-            return next((head.value for head in heads if isinstance(head, Number)), None)
+            return variable(name)
         case Size(index):
-            extent = graph.indices.extent(binding.indices[index])
-            return None if extent is None else float(extent)
+            return extent(index)
         case Apply("negate", (operand,)):
-            value = number_of(operand, binding, graph)
+            value = number_of(operand, variable, extent)
             return None if value is None else -value
         case Apply(name, (left, right)):
-            sides = number_of(left, binding, graph), number_of(right, binding, graph)
-            return None if sides[0] is None or sides[1] is None else _ARITHMETIC[name](sides[0], sides[1])
+            one, other = number_of(left, variable, extent), number_of(right, variable, extent)
+            return None if one is None or other is None else _ARITHMETIC[name](one, other)
         case _:
             raise AssertionError(term)
 

@@ -8,7 +8,7 @@ same phases, and only until the wanted terms are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bbrewrite.core.indices import IndexTable
@@ -26,12 +26,16 @@ _TERMS = 20_000
 
 @dataclass(frozen=True)
 class Instance:
-    """A rule applied to terms: `left` and `right` are its two sides with every variable replaced."""
+    """A rule applied to terms: `left` and `right` are its two sides with every variable replaced.
+
+    `binding` gives indices, and `values` a term for each variable.
+    """
 
     rule: Rule
     left: Term
     right: Term
     binding: Binding
+    values: Mapping[str, Term]
 
 
 @dataclass(frozen=True)
@@ -184,7 +188,7 @@ class Replay:
             # A matched value is the instance of its pattern, not just any term of its class.
             values[name] = instance(pattern, binding, values, self.indices)
         for name, replacement in rewrites:
-            yield Instance(rule, values[name], instance(replacement, binding, values, self.indices), binding)
+            yield Instance(rule, values[name], instance(replacement, binding, values, self.indices), binding, values)
 
     def _join(self, number: int) -> None:
         """Unites a new term, operands first, with one that is congruent to it."""
