@@ -36,7 +36,7 @@ from bbrewrite.lang.sources import read_source
 from bbrewrite.lower.lowering import lower
 from bbrewrite.memory import check_memory
 from bbrewrite.plan.kernel import KernelProgram
-from bbrewrite.plan.planner import Plan, plan_program
+from bbrewrite.plan.planner import Plan, candidate_plans, plan_program
 from bbrewrite.plan.schedule import Machine
 from bbrewrite.plan.target import host_target
 from bbrewrite.rules.rules import RuleSet
@@ -115,6 +115,15 @@ class Fusion:
     @property
     def after(self) -> Movement:
         return _movement(self.fused)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One of the plans from which the planner chooses, with its estimated time."""
+
+    movement: Movement
+    seconds: float
+    chosen: bool
 
 
 @dataclass(frozen=True)
@@ -209,6 +218,15 @@ def fuse(request: Request) -> Fusion:
     unfused, *_ = planned(replace(rules, rules=()))
     fused, graph, saturate_ms, extract_ms = planned(rules)
     return Fusion(request, unfused, fused, graph, saturate_ms, extract_ms)
+
+
+def candidate_movements(fusion: Fusion) -> tuple[Snapshot, ...]:
+    """What each of the plans that planning chose from moves, the most promising by the extractor's estimate first."""
+    request = fusion.request
+    machine = Machine(host_target(), request.threads, request.extents)
+    indices = inline(request.blocks).indices
+    plans = candidate_plans(fusion.graph, request.blocks, indices, request.rules.table, machine)
+    return tuple(Snapshot(_movement(plan), plan.seconds, plan.terms == fusion.fused.terms) for plan in plans)
 
 
 def run(request: Request, target: str, seed: int, step: Callable[[str], None] = lambda _: None) -> RunResult:

@@ -19,9 +19,7 @@ from bbrewrite.explain.matching import head_key
 class Saturated:
     """A frozen graph of a program, for matching; see `matching.Graph`. `indices` are those of its terms."""
 
-    def __init__(
-        self, graph: FrozenGraph, program: BlockProgram, indices: IndexTable, table: OperatorTable
-    ) -> None:
+    def __init__(self, graph: FrozenGraph, program: BlockProgram, indices: IndexTable, table: OperatorTable) -> None:
         self.graph = graph
         self.indices = indices
         self.typing = Typing(table, indices, program.tensors)

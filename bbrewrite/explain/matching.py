@@ -33,7 +33,7 @@ BLANK = Local("")
 
 
 class Graph(Protocol):
-    """What matching and conditions ask of an e-graph. Classes are numbers; `find` gives the one that stands for equals."""
+    """What matching and conditions ask of an e-graph. Classes are numbers; `find` gives the one for all its equals."""
 
     @property
     def indices(self) -> IndexTable: ...
@@ -61,7 +61,7 @@ class Graph(Protocol):
 
 @dataclass(frozen=True)
 class Binding:
-    """What a match makes of a rule's variables: classes for values, index names for indices, element types for casts."""
+    """What a match makes of a rule's variables: classes for values, names for indices, element types for casts."""
 
     values: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     indices: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

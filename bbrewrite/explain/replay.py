@@ -8,6 +8,7 @@ same phases, and only until the wanted terms are equal.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -180,9 +181,7 @@ class Replay:
         self.rebuild()
         return united and len(self._terms) <= _TERMS
 
-    def _instances(
-        self, rule: Rule, patterns: _Named, rewrites: _Named, binding: Binding
-    ) -> Iterator[Instance]:
+    def _instances(self, rule: Rule, patterns: _Named, rewrites: _Named, binding: Binding) -> Iterator[Instance]:
         values = {name: self._terms[number] for name, number in binding.values.items()}
         for name, pattern in patterns:
             # A matched value is the instance of its pattern, not just any term of its class.
@@ -260,8 +259,8 @@ class Replay:
         while len(up) > 1 and len(down) > 1 and up[-2] == down[-2]:
             up.pop()
             down.pop()
-        links = [self._link(a, b, self._edges[a][1]) for a, b in zip(up, up[1:], strict=False)]
-        back = [self._link(b, a, self._edges[a][1]) for a, b in zip(down, down[1:], strict=False)]
+        links = [self._link(a, b, self._edges[a][1]) for a, b in itertools.pairwise(up)]
+        back = [self._link(b, a, self._edges[a][1]) for a, b in itertools.pairwise(down)]
         return [*links, *reversed(back)]
 
     def _ancestors(self, term: Term) -> list[int]:
