@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +23,7 @@ from bbrewrite.resources import resource_directory
 from bbrewrite.rules.rules import Rule
 
 _MOST_PLACES = 5
+_WIDTH = 100
 
 
 def explain_fusion(fusion: Fusion, parts: Sequence[str], as_json: bool) -> bool:
@@ -193,14 +195,15 @@ def _print_idle_rules(fusion: Fusion) -> None:
         _print_failure(answer.failures[0], "    ")
     rest = [answer.rule.name for answer in idle if not answer.by_condition]
     if rest:
-        click.echo(f"\nrules that match nothing in this program: {', '.join(rest)}")
+        text = f"rules that match nothing in this program: {', '.join(rest)}"
+        click.echo("\n" + textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_long_words=False))
 
 
 def _print_answer(answer: Answer) -> None:
     rule = answer.rule
     click.echo(f"{rule.name}  ({_place(rule)})" + (f"\n{rule.meaning}" if rule.meaning else ""))
     if answer.off:
-        click.echo(f"it is off: @fast_math({rule.fast_math!r}); --fast-math turns it on")
+        click.echo(f'it is off: @fast_math("{rule.fast_math}"); --fast-math turns it on')
     if answer.hits:
         verb = "with it, it would fire" if answer.off else "it fired"
         click.echo(f"{verb}: {counted(answer.hits, 'match', 'matches')}")
@@ -232,7 +235,7 @@ def _failures_heading(answer: Answer) -> str:
 
 def _print_failure(failure: Failure, margin: str) -> None:
     terms = " and ".join(f"`{term}`" for term in failure.place.terms)
-    click.echo(f"{margin}in {failure.place.definition or 'the program'}: {terms}")
+    click.echo(f"{margin}in {failure.place.definition or 'the program'}" + (f": {terms}" if terms else ""))
     for premise in failure.premises:
         click.echo(f"{margin}  {premise}")
     for hint in failure.hints:
@@ -250,8 +253,12 @@ def _statistics_json(item: RuleStatistics) -> dict[str, Any]:
 
 
 def _print_statistics(statistics: Sequence[RuleStatistics]) -> None:
-    rows = sorted(statistics, key=lambda item: (-item.hits, item.rule.name))
-    table = [(item.rule.name, str(item.tries), str(item.hits), f"{item.ms:.2f}", str(item.new_nodes)) for item in rows]
+    hitting = sorted((item for item in statistics if item.hits), key=lambda item: (-item.hits, item.rule.name))
+    table = [(i.rule.name, str(i.tries), str(i.hits), f"{i.ms:.3f}", str(i.new_nodes)) for i in hitting]
+    others = [item for item in statistics if not item.hits]
+    if others:
+        tries, ms = sum(item.tries for item in others), sum(item.ms for item in others)
+        table.append((f"{counted(len(others), 'other')}", str(tries), "0", f"{ms:.3f}", "0"))
     click.echo("\nrules (tries are rounds in which a rule was looked for, each rule run by itself):")
     _print_table(("rule", "tries", "hits", "ms", "new nodes"), table)
 

@@ -23,7 +23,7 @@ class Abbreviator:
     def __init__(self, definitions: Mapping[str, Term], indices: IndexTable, table: OperatorTable) -> None:
         self._indices = indices
         self._table = table
-        self._names = {canonical_list(term, indices): name for name, term in reversed(definitions.items())}
+        self._names = {canonical_list(term, indices): name for name, term in reversed(list(definitions.items()))}
         self._known: dict[Term, Term] = {}
 
     def text(self, term: Term, width: int = WIDTH) -> str:

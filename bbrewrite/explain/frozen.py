@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from bbrewrite.core.elements import Element
@@ -64,7 +64,17 @@ class Saturated:
     @cached_property
     def smallest(self) -> dict[int, Term]:
         """For each class a term of least size."""
-        best: dict[int, tuple[int, str, Term]] = {}
+        return self._least({})
+
+    def readable(self, definitions: Mapping[str, Term]) -> dict[int, Term]:
+        """For each class the term that is shortest where a definition of the program counts as its name.
+
+        `definitions` gives the closed, unfused term of each.
+        """
+        return self._least({self.graph.roots[name]: term for name, term in reversed(list(definitions.items()))})
+
+    def _least(self, named: Mapping[int, Term]) -> dict[int, Term]:
+        best = {number: (1, "", term) for number, term in named.items()}
         waiting = True
         while waiting:
             waiting = False
@@ -76,7 +86,7 @@ class Saturated:
         return {number: term for number, (_, _, term) in best.items()}
 
     def _offers(
-        self, nodes: Iterable[ENode], best: dict[int, tuple[int, str, Term]]
+        self, nodes: Iterable[ENode], best: Mapping[int, tuple[int, str, Term]]
     ) -> Iterator[tuple[int, str, Term]]:
         for node in nodes:
             if all(child in best for child in node.children):

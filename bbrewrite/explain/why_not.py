@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from bbrewrite.core.programs import Assumption, BlockProgram, Role, Tensor
+from bbrewrite.core.programs import Assumption, BlockProgram, Definition, Role, Tensor
 from bbrewrite.core.terms import Apply, Component, Local, Read, Reduce, Size, Term, walk
 from bbrewrite.core.types import BlockTypeError
 from bbrewrite.egraph.inline import inline
@@ -102,10 +102,9 @@ def why_not(program: BlockProgram, ruleset: RuleSet, rule: Rule, fast_math: bool
         # The answer supposes that it is on.
         rules = tuple(replace(other, fast_math=None) if other.name == rule.name else other for other in ruleset.rules)
         ruleset = replace(ruleset, rules=rules)
-        rule = find_rule(rule.name, ruleset)
     graph = saturated(program, ruleset, fast_math)
-    answer = Investigation(program, graph, ruleset, fast_math).answer(rule)
-    return replace(answer, off=off)
+    answer = Investigation(program, graph, ruleset, fast_math).answer(find_rule(rule.name, ruleset))
+    return replace(answer, rule=rule, off=off)
 
 
 def saturated(
@@ -136,6 +135,7 @@ class Investigation:
         definitions = {name: with_root_sizes(term, inlined.indices) for name, term in inlined.roots.items()}
         self._abbreviator = Abbreviator(definitions, inlined.indices, ruleset.table)
         self._homes = _homes(program, graph)
+        self._readable = self._graph.readable(definitions)
 
     def answer(self, rule: Rule) -> Answer:
         """Why the rule fired or not, given that it took part."""
@@ -151,6 +151,10 @@ class Investigation:
                 else:
                     places.setdefault(self._place(patterns, binding))
         notes = self._notes(rule, hits, bool(places))
+        if any(isinstance(condition, Siblings) for condition in rule.conditions):
+            # Its patterns fit any two lists, one taken twice among them; what counts are pairs of definitions.
+            failures = () if places else self._strangers()
+            return Answer(rule, hits, tuple(places), False, failures, True, (), notes)
         if failed:
             fewest = min(len(unproved) for _, unproved, _ in failed)
             nearest = [item for item in failed if len(item[1]) == fewest]
@@ -186,7 +190,7 @@ class Investigation:
 
     def _place(self, patterns: Sequence[tuple[str, Term]], binding: Binding) -> Place:
         """A full match, as terms."""
-        values = {name: self._graph.smallest[number] for name, number in binding.values.items()}
+        values = {name: self._readable[number] for name, number in binding.values.items()}
         terms = tuple(self._text(instance(p, binding, values, self._graph.indices)) for _, p in patterns)
         return Place(self._home(binding.values[patterns[0][0]]), terms)
 
@@ -197,7 +201,7 @@ class Investigation:
         return self._abbreviator.text(term)
 
     def _class_text(self, number: int) -> str:
-        return self._text(self._graph.smallest[number])
+        return self._text(self._readable[number])
 
     def _partial(self, patterns: tuple[tuple[str, Term], ...]) -> Failure | None:
         found = nearest_match(patterns, self._graph)
@@ -240,13 +244,12 @@ class Investigation:
     def _reason(self, condition: Condition, binding: Binding) -> str:
         if isinstance(condition, Comparison):
             return self._comparison_reason(condition.term, binding)
-        if isinstance(condition, Siblings):
-            return self._siblings_reason(condition, binding)
+        assert not isinstance(condition, Siblings)
         number = find_pattern(condition.term, binding, self._graph)
         shown = pattern_text(condition.term, self._ruleset.table)
         if number is None:
             return f"`{shown}` does not occur in the program"
-        term = self._graph.smallest[number]
+        term = self._readable[number]
         value = f"`{shown}` is `{self._text(term)}`"
         match condition:
             case NotFree(index, _):
@@ -279,19 +282,31 @@ class Investigation:
                 parts.append(f"size({binding.indices[node.index]}) is {shown}")
         return " and ".join(parts) or "it is false"
 
-    def _siblings_reason(self, condition: Siblings, binding: Binding) -> str:
-        numbers = [find_pattern(side, binding, self._graph) for side in (condition.first, condition.second)]
-        names = {number: name for name, number in self._graph.graph.roots.items()}
-        x, y = (names.get(number) if number is not None else None for number in numbers)
-        if x is None or y is None:
-            return "both must be definitions of the program"
-        if x == y:
-            return f"both are {x}"
-        first, second = self._program.tensors[x], self._program.tensors[y]
-        if first.indices[:1] != second.indices[:1]:
-            outer = " and ".join(t.indices[0] if t.indices else "none" for t in (first, second))
-            return f"the outer loops of {x} and {y} must match, and they are {outer}"
-        return f"{x} and {y} must both read one tensor, and neither may read the other; {x} has to be the earlier one"
+    def _strangers(self) -> tuple[Failure, ...]:
+        """Pairs of definitions that are no siblings, those that are most like siblings first, each with the reason."""
+        lists = [definition for definition in self._program.definitions if definition.tensor.indices]
+        found: list[tuple[int, Failure]] = []
+        for position, second in enumerate(lists):
+            for first in lists[:position]:
+                rank, reason = self._estrangement(first, second)
+                names = (first.tensor.name, second.tensor.name)
+                premise = f"the condition `siblings` does not hold: {reason}"
+                found.append((rank, Failure(Place(" and ".join(names), ()), (premise,))))
+        found.sort(key=lambda item: item[0])
+        return tuple(failure for _, failure in found[:3])
+
+    def _estrangement(self, first: Definition, second: Definition) -> tuple[int, str]:
+        """Why two definitions, in order of the program, are no siblings; the smaller the number the nearer they are."""
+        x, y = first.tensor, second.tensor
+        common = _tensors_read(first) & _tensors_read(second)
+        if x.indices[0] != y.indices[0]:
+            reason = (
+                f"the outer loops must match, and they are {x.indices[0]} of {x.name} and {y.indices[0]} of {y.name}"
+            )
+            return (0 if common else 3), reason
+        if x.name in _tensors_needed(self._program, y.name):
+            return 1, f"{y.name} needs {x.name}, so it cannot be made in one loop with it"
+        return 2, f"{x.name} and {y.name} read no common tensor"
 
     def _inputs(self, term: Term) -> tuple[Tensor, ...]:
         read = {node.tensor for node in walk(term) if isinstance(node, Read)}
@@ -303,7 +318,7 @@ class Investigation:
         if len(facts) < len(unproved):
             return ()
         numbers = [find_pattern(fact.term, binding, self._graph) for fact in facts]
-        terms = [self._graph.smallest[number] for number in numbers if number is not None]
+        terms = [self._readable[number] for number in numbers if number is not None]
         inputs = dict.fromkeys(tensor for term in terms for tensor in self._inputs(term))
         for fact in ("nonzero", "nonnegative", "finite", "positive"):
             assert fact in FACTS
@@ -338,6 +353,19 @@ def _reached(graph: FrozenGraph, root: int) -> Iterator[int]:
             seen.add(number)
             yield number
             waiting += [child for node in graph.classes[number].nodes for child in node.children]
+
+
+def _tensors_read(definition: Definition) -> frozenset[str]:
+    return frozenset(term.tensor for term in walk(definition.term) if isinstance(term, Read))
+
+
+def _tensors_needed(program: BlockProgram, name: str) -> frozenset[str]:
+    """Every tensor on which a definition depends."""
+    needed: dict[str, frozenset[str]] = {}
+    for definition in program.definitions:
+        read = _tensors_read(definition)
+        needed[definition.tensor.name] = read.union(*(needed.get(tensor, frozenset()) for tensor in read))
+    return needed[name]
 
 
 def _head_name(term: Term) -> str:
