@@ -27,7 +27,7 @@ from bbrewrite.core.programs import BlockProgram
 from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
-from bbrewrite.egraph.view import SaturationReport
+from bbrewrite.egraph.view import FrozenGraph, SaturationReport
 from bbrewrite.inputs import GivenArray, draw_inputs, load_arrays, resolve_extents
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
@@ -37,7 +37,7 @@ from bbrewrite.lower.bounds import check_bounds
 from bbrewrite.lower.lowering import lower
 from bbrewrite.memory import check_memory
 from bbrewrite.plan.kernel import KernelProgram
-from bbrewrite.plan.planner import Plan, plan_program
+from bbrewrite.plan.planner import Plan, candidate_plans, plan_program
 from bbrewrite.plan.schedule import Machine
 from bbrewrite.plan.target import host_target
 from bbrewrite.rules.rules import RuleSet
@@ -90,9 +90,13 @@ class Fusion:
     request: Request
     unfused: Plan
     fused: Plan
-    saturation: SaturationReport
+    graph: FrozenGraph
     saturate_ms: float
     extract_ms: float
+
+    @property
+    def saturation(self) -> SaturationReport:
+        return self.graph.report
 
     @property
     def text(self) -> str:
@@ -112,6 +116,15 @@ class Fusion:
     @property
     def after(self) -> Movement:
         return _movement(self.fused)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One of the plans from which the planner chooses, with its estimated time."""
+
+    movement: Movement
+    seconds: float
+    chosen: bool
 
 
 @dataclass(frozen=True)
@@ -190,7 +203,7 @@ def fuse(request: Request) -> Fusion:
     inlined = inline(blocks)
     siblings = sibling_pairs(blocks)
 
-    def planned(rules: RuleSet) -> tuple[Plan, SaturationReport, float, float]:
+    def planned(rules: RuleSet) -> tuple[Plan, FrozenGraph, float, float]:
         graph, saturate_ms = timed(
             lambda: saturate(
                 inlined.roots,
@@ -205,11 +218,21 @@ def fuse(request: Request) -> Fusion:
         plan, extract_ms = timed(
             lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine, inlined.roots)
         )
-        return plan, graph.report, saturate_ms, extract_ms
+        return plan, graph, saturate_ms, extract_ms
 
     unfused, *_ = planned(replace(rules, rules=()))
-    fused, report, saturate_ms, extract_ms = planned(rules)
-    return Fusion(request, unfused, fused, report, saturate_ms, extract_ms)
+    fused, graph, saturate_ms, extract_ms = planned(rules)
+    return Fusion(request, unfused, fused, graph, saturate_ms, extract_ms)
+
+
+def candidate_movements(fusion: Fusion) -> tuple[Snapshot, ...]:
+    """What each of the plans that planning chose from moves, the unfused one first."""
+    request = fusion.request
+    machine = Machine(host_target(), request.threads, request.extents)
+    inlined = inline(request.blocks)
+    table = request.rules.table
+    plans = candidate_plans(fusion.graph, request.blocks, inlined.indices, table, machine, inlined.roots)
+    return tuple(Snapshot(_movement(plan), plan.seconds, plan.terms == fusion.fused.terms) for plan in plans)
 
 
 def run(request: Request, target: str, seed: int, step: Callable[[str], None] = lambda _: None) -> RunResult:

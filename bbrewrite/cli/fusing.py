@@ -13,6 +13,7 @@ from rich.console import Console
 # Saturation imports its engine when first used; here it is imported at once, so that it counts as import time.
 import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnusedImport]
 
+from bbrewrite.cli.exit_codes import WRONG_RESULT
 from bbrewrite.cli.report import print_fusion
 from bbrewrite.codegen.project import project_files
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted
@@ -41,13 +42,25 @@ def progress() -> Generator[Callable[[str], None]]:
         yield status.update
 
 
-def fuse_command(**options: Any) -> None:
-    """Prints the fused block program, its movement and derivation."""
+def fuse_command(explain: bool, stats: bool, snapshots: bool, as_json: bool, **options: Any) -> None:
+    """Prints the fused block program and its movement, and what else is asked for.
+
+    Exits with 1 where a step of the derivation does not hold.
+    """
     request, _ = read_request(**options)
     with progress() as step:
         step("saturating and planning")
         fusion = fuse(request)
-    print_fusion(Console(highlight=False), fusion)
+    if not as_json:
+        print_fusion(Console(highlight=False), fusion)
+    asked = {"explain": explain, "stats": stats, "snapshots": snapshots}
+    parts = [name for name, wanted in asked.items() if wanted]
+    if not parts and not as_json:
+        return
+    from bbrewrite.cli.explaining import explain_fusion
+
+    if not explain_fusion(fusion, parts, as_json):
+        click.get_current_context().exit(WRONG_RESULT)
 
 
 def codegen_command(output: Path, **options: Any) -> None:

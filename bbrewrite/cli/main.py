@@ -117,11 +117,27 @@ def run(**options: Any) -> None:
 @_RULES
 @_PROGRAM
 @_FUSION
+@click.option("--explain", is_flag=True, help="The derivation of the plan, each step checked.")
+@click.option("--stats", is_flag=True, help="Tries, hits, time and new nodes of every rule.")
+@click.option("--snapshots", is_flag=True, help="The plans from which the cheapest was chosen.")
+@click.option("--json", "as_json", is_flag=True, help="What these options ask for as one JSON object.")
 def fuse(**options: Any) -> None:
     """Print the fused block program and its data movement."""
     from bbrewrite.cli.fusing import fuse_command
 
     fuse_command(**options)
+
+
+@cli.command("why-not")
+@click.argument("name", metavar="RULE")
+@click.argument("paths", nargs=-1, required=True, metavar="[RULES] PROGRAM", type=click.Path(path_type=Path))
+@click.option("--rules", type=click.Path(path_type=Path), help="Rule files; by default those that come with bbrewrite.")
+@_FUSION
+def why_not(**options: Any) -> None:
+    """Say why a rule did not fire on a program, or where it did."""
+    from bbrewrite.cli.explaining import why_not_command
+
+    why_not_command(**options)
 
 
 @cli.command()

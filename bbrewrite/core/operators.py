@@ -142,7 +142,8 @@ def _relu(x: Any) -> Any:
 
 
 def _softplus(x: Any) -> Any:
-    return np.logaddexp(x, 0)
+    result: Any = np.logaddexp(x, 0)
+    return result
 
 
 def _sigmoid(x: Any) -> Any:
