@@ -22,7 +22,7 @@ from bbrewrite.codegen.cpp import Source, print_programs
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable, builtin_table
-from bbrewrite.core.printing import print_block_program
+from bbrewrite.core.printing import print_shared_program
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
@@ -101,7 +101,7 @@ class Fusion:
     @property
     def text(self) -> str:
         """The fused block program, as it parses back."""
-        return print_block_program(self.fused.fused, self.request.rules.table)
+        return print_shared_program(self.fused.fused, self.request.rules.table)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -150,7 +150,8 @@ def _sigmoid(x: Any) -> Any:
     # Only non-positive numbers are exponentiated, so nothing overflows.
     decayed: Any = np.exp(-np.abs(x))
     positive: Any = np.asarray(x) >= 0
-    return np.where(positive, 1 / (1 + decayed), decayed / (1 + decayed))
+    result: Any = np.where(positive, 1 / (1 + decayed), decayed / (1 + decayed))
+    return result
 
 
 _erf_entry: ArrayFunction = np.frompyfunc(math.erf, 1, 1)

@@ -93,7 +93,11 @@ def _parse(source: Source, tokens: tuple[Token, ...]) -> syntax.Statement | tupl
 
 def _too_deep(statement: syntax.Statement) -> tuple[Diagnostic] | None:
     match statement:
-        case syntax.DefinitionStatement(expression=body) | syntax.DefStatement(body=body):
+        case (
+            syntax.DefinitionStatement(expression=body)
+            | syntax.LetStatement(expression=body)
+            | syntax.DefStatement(body=body)
+        ):
             if syntax.depth(body) <= GREATEST_DEPTH:
                 return None
             message = f"expressions nest more than {GREATEST_DEPTH} deep here"
