@@ -285,6 +285,9 @@ class Investigation:
     def _strangers(self) -> tuple[Failure, ...]:
         """Pairs of definitions that are no siblings, those that are most like siblings first, each with the reason."""
         lists = [definition for definition in self._program.definitions if definition.tensor.indices]
+        if len(lists) < 2:
+            premise = "the condition `siblings` does not hold: the program has no two definitions that are lists"
+            return (Failure(Place("", ()), (premise,)),)
         found: list[tuple[int, Failure]] = []
         for position, second in enumerate(lists):
             for first in lists[:position]:
