@@ -7,7 +7,13 @@ import random
 
 import numpy as np
 import pytest
-from kernel_cases import (
+
+from bbrewrite.core.elements import Element
+from bbrewrite.core.terms import IndexValue, Number, Read, Size, Term, walk
+from bbrewrite.interpret.kernels import run_kernels
+from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Statement, Store, Update
+from bbrewrite.runtime.module import CompiledProgram, compile_programs
+from tests.codegen.kernel_cases import (
     BOOL,
     F32,
     F64,
@@ -24,12 +30,6 @@ from kernel_cases import (
     tensor,
     use,
 )
-
-from bbrewrite.core.elements import Element
-from bbrewrite.core.terms import IndexValue, Number, Read, Size, Term, walk
-from bbrewrite.interpret.kernels import run_kernels
-from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Statement, Store, Update
-from bbrewrite.runtime.module import CompiledProgram, compile_programs
 
 TABLE = table_with_weight()
 COUNT = 48
