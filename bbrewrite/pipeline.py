@@ -40,8 +40,8 @@ from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.planner import Plan, candidate_plans, plan_program
 from bbrewrite.plan.schedule import Machine
 from bbrewrite.plan.target import host_target
+from bbrewrite.resources import cache_directory
 from bbrewrite.rules.rules import RuleSet
-from bbrewrite.runtime.cache import cache_directory
 from bbrewrite.runtime.compiler import find_compiler
 from bbrewrite.runtime.module import CompiledProgram, build
 from bbrewrite.timing import run_and_time, timed
