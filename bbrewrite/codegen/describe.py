@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from bbrewrite.codegen.steps import Assign, Fold
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Apply, Cast, IndexValue, Local, Number, Read, Size, Term, walk
 from bbrewrite.plan.kernel import Let, LocalBlock, Store, Update
@@ -22,6 +23,14 @@ def describe(statement: Let | Update | Store, table: OperatorTable) -> str:
             return f"{_block(target)} = {expression}"
         case Update(target):
             return f"{_block(target)} := {expression}"
+
+
+def describe_step(step: Assign | Fold, table: OperatorTable) -> str:
+    """A step as the statement that it is by itself."""
+    expression = step.expression if isinstance(step, Assign) else step.fold
+    return describe(
+        Let(step.target, expression) if isinstance(step.target, LocalBlock) else Store(step.target, expression), table
+    )
 
 
 def describe_term(term: Term, table: OperatorTable) -> str:

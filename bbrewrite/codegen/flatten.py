@@ -12,8 +12,22 @@ from dataclasses import dataclass, field
 
 from bbrewrite.codegen.access import classify, is_row_contiguous
 from bbrewrite.codegen.describe import describe
+from bbrewrite.codegen.first_iterations import without_fills
+from bbrewrite.codegen.rows import merge_rows, single_rows
 from bbrewrite.codegen.scalars import entries, value_element, work_of
-from bbrewrite.codegen.steps import Assign, FlatKernel, Fold, Pack, PackedOperand, Product, Remark, Repeat, Step
+from bbrewrite.codegen.steps import (
+    Assign,
+    FlatKernel,
+    Fold,
+    Pack,
+    PackedOperand,
+    Product,
+    Remark,
+    Repeat,
+    Step,
+    leaf_name,
+    names_written,
+)
 from bbrewrite.codegen.views import without_views
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
@@ -30,7 +44,8 @@ def flatten(kernel: Kernel, table: OperatorTable) -> FlatKernel:
     """The kernel's steps. Raises BlockTypeError for an ill-typed expression."""
     memory = _Memory(without_views(kernel), table)
     steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid))
-    return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed))
+    steps = merge_rows(without_fills(steps), kernel.indices, memory.typing, table)
+    return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed), single_rows(steps))
 
 
 class _Memory:
@@ -77,10 +92,10 @@ class _Scope:
     )
     borrowed: list[PackedOperand] = field(default_factory=list[PackedOperand])
 
-    def wrote(self, names: set[str]) -> None:
+    def wrote(self, names: frozenset[str]) -> None:
         """Forgets packed operands whose source has changed."""
         for key in list(self.packed):
-            if _leaf_name(key[0]) in names:
+            if leaf_name(key[0]) in names:
                 del self.packed[key]
 
 
@@ -90,10 +105,10 @@ def _statements(memory: _Memory, body: tuple[Statement, ...], bound: frozenset[s
         if isinstance(statement, Loop):
             inner = _statements(memory, statement.body, bound | {statement.index})
             scope.steps.append(Repeat(statement.index, inner))
-            scope.wrote(_written(inner))
+            scope.wrote(frozenset[str]().union(*map(names_written, inner)))
             continue
         text = describe(statement, memory.table)
-        scope.steps.append(Remark(text))
+        remark = Remark(text)
         target = statement.tensor if isinstance(statement, Store) else statement.target
         unbound = [index for index in _list_indices(target) if index not in bound]
         outside = statement.expression.free - bound - set(unbound)
@@ -102,14 +117,15 @@ def _statements(memory: _Memory, body: tuple[Statement, ...], bound: frozenset[s
             # A whole local list is initialised at once.
             inner_scope = _Scope()
             _StatementFlattener(memory, inner_scope, target).run(statement.expression)
-            steps = tuple(inner_scope.steps)
+            steps = (remark, *inner_scope.steps)
             memory.unused += inner_scope.borrowed
             for index in reversed(unbound):
                 steps = (Repeat(index, steps),)
             scope.steps += steps
         else:
+            scope.steps.append(remark)
             _StatementFlattener(memory, scope, target).run(statement.expression)
-        scope.wrote({target.name})
+        scope.wrote(frozenset({target.name}))
     memory.unused += scope.borrowed
     return tuple(scope.steps)
 
@@ -345,23 +361,5 @@ def _list_indices(target: LocalBlock | Tensor) -> tuple[str, ...]:
     return target.list_indices if isinstance(target, LocalBlock) else ()
 
 
-def _leaf_name(leaf: Read | Local) -> str:
-    return leaf.tensor if isinstance(leaf, Read) else leaf.name
-
-
 def _stem(term: Term) -> str:
-    return f"{_leaf_name(term)}_block" if isinstance(term, Read | Local) else "block"
-
-
-def _written(steps: tuple[Step, ...]) -> set[str]:
-    """The names of local blocks and tensors that steps write."""
-    names: set[str] = set()
-    for step in steps:
-        match step:
-            case Assign(target) | Fold(target) | Product(target):
-                names.add(target.name)
-            case Repeat(_, body):
-                names |= _written(body)
-            case Pack() | Remark():
-                pass
-    return names
+    return f"{leaf_name(term)}_block" if isinstance(term, Read | Local) else "block"

@@ -15,11 +15,25 @@ from bbrewrite.codegen.flatten import flatten
 from bbrewrite.codegen.names import Names
 from bbrewrite.codegen.scope import KernelScope
 from bbrewrite.codegen.statements import StepPrinter
-from bbrewrite.codegen.steps import Assign, FlatKernel, Fold, Pack, PackedOperand, Product, Remark, Repeat, Step
+from bbrewrite.codegen.steps import (
+    Assign,
+    FlatKernel,
+    Fold,
+    Pack,
+    PackedOperand,
+    Product,
+    Remark,
+    Repeat,
+    Rows,
+    Step,
+    WhereEmpty,
+    leaves_read,
+    walk_steps,
+)
 from bbrewrite.codegen.text import Writer, signature, storage_type, value_type
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Local, Read, Term, walk
+from bbrewrite.core.terms import Local, Read
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import Kernel, LocalBlock, compute_element
 
@@ -54,7 +68,9 @@ class _KernelPrinter:
         self._memory = inner.fresh("memory")
         self._tensors = tuple(dict.fromkeys((*kernel.reads, *kernel.writes)))
         written = frozenset(tensor.name for tensor in kernel.writes)
-        self._scope = KernelScope(inner, kernel.indices, self._tensors, written, self._flat.blocks)
+        self._scope = KernelScope(
+            inner, kernel.indices, self._tensors, written, self._flat.blocks, self._flat.single_rows
+        )
         for operand in self._flat.packed:
             self._scope.locals[operand.name] = inner.fresh(operand.name)
         types = {block.name: block.type for block in self._flat.blocks}
@@ -160,7 +176,7 @@ class _KernelPrinter:
         if block.list_indices:
             return None
         size = compute_element(block.type.element).size_bytes
-        for axis in block.type.axes:
+        for axis in self._scope.kept_axes(block):
             size *= self._kernel.indices[axis].block or 1
         return size
 
@@ -173,7 +189,7 @@ class _KernelPrinter:
         if isinstance(block, PackedOperand):
             return f"bb::packed_size<{self._kind(block)}>({block.contracted}, {block.columns})"
         factors = [self._scope.steps_of(index) for index in block.list_indices]
-        factors += [self._scope.index(axis).block for axis in block.type.axes]
+        factors += [self._scope.index(axis).block for axis in self._scope.kept_axes(block)]
         return " * ".join(factors)
 
     @staticmethod
@@ -206,6 +222,12 @@ class _KernelPrinter:
                         self._pointers(body, new=index)
                         self._steps(body)
                         self._bound.pop()
+                case WhereEmpty(index, body):
+                    with self._writer.block(f"if ({self._scope.index(index).size} == 0)"):
+                        self._steps(body)
+                case Rows():
+                    self._writer.line()
+                    self._printer.step(step)
                 case Assign() | Fold() | Pack() | Product():
                     self._printer.step(step)
 
@@ -224,33 +246,9 @@ def _name(block: LocalBlock | PackedOperand) -> str:
     return block.name
 
 
-def _terms(steps: tuple[Step, ...]) -> Iterator[Term]:
-    for step in steps:
-        match step:
-            case Assign(_, expression):
-                yield expression
-            case Fold(_, fold):
-                yield fold
-            case Pack(_, source):
-                yield source
-            case Product(_, left):
-                yield left
-            case Repeat(_, body):
-                yield from _terms(body)
-            case Remark():
-                pass
-
-
 def _leaves(steps: tuple[Step, ...], scope: KernelScope) -> Iterator[Read | Local]:
     """Every place that steps read or write."""
-    for step in steps:
-        match step:
-            case Assign(target) | Fold(target) | Product(target):
-                yield scope.target(target)
-            case Repeat(_, body):
-                yield from _leaves(body, scope)
-            case Pack() | Remark():
-                pass
-        if not isinstance(step, Repeat):
-            for term in _terms((step,)):
-                yield from (leaf for leaf in walk(term) if isinstance(leaf, Read | Local))
+    for step in walk_steps(steps):
+        if isinstance(step, Assign | Fold | Product):
+            yield scope.target(step.target)
+        yield from leaves_read(step)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bbrewrite.codegen.describe import describe_step
 from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
 from bbrewrite.codegen.scalars import folded_letter, signature_of
 from bbrewrite.codegen.scope import KernelScope, Position
-from bbrewrite.codegen.steps import Assign, Fold, Pack, Product
+from bbrewrite.codegen.steps import Assign, Fold, Pack, Product, RowPass, Rows
 from bbrewrite.codegen.text import LONGEST_LINE, Writer, bare, number, storage_type, value_type
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply, Term
+from bbrewrite.core.terms import Apply
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import LocalBlock
 
@@ -37,90 +38,131 @@ class StepPrinter:
         self._row = scope.names.fresh("row")
         self._column = scope.names.fresh("col")
 
-    def step(self, step: Assign | Fold | Pack | Product) -> None:
+    def step(self, step: Assign | Fold | Pack | Product | Rows) -> None:
         """Prints a step that is no loop over blocks."""
         match step:
-            case Assign(target, expression):
-                self._assign(target, expression)
+            case Assign():
+                self._assign(step)
             case Fold():
                 self._fold(step)
             case Pack():
                 self._pack(step)
             case Product():
                 self._product(step)
+            case Rows():
+                self._rows(step)
+
+    # Entry by entry
+
+    def _assign(self, step: Assign) -> None:
+        axes = self._axes(step.target)
+        entries, statement = self._assignment(step)
+        self._write(entries.lines[0])
+        if not axes:
+            self._write([statement])
+        elif len(axes) == 1:
+            self._writer.line(_SIMD)
+            self._loop(self._row, axes[0], [*entries.lines[1], statement])
+        else:
+            with self._writer.block(self._for(self._row, axes[0])):
+                self._write(entries.lines[1])
+                self._writer.line(_SIMD)
+                self._loop(self._column, axes[1], [*entries.lines[2], statement])
+
+    def _assignment(self, step: Assign) -> tuple[EntryPrinter, str]:
+        """The statement that writes an entry, and what it needs."""
+        axes = self._axes(step.target)
+        places = self._positions(len(axes))
+        own = self._typing.block(step.expression).axes
+        positions = places[: len(own)] if own == axes else tuple(places[axes.index(axis)] for axis in own)
+        entries = self._entries()
+        leaf = self._scope.target(step.target)
+        storage = self._scope.element_of(leaf)
+        value = bare(entries.print(step.expression, positions, storage.compute_type))
+        if isinstance(step.target, Tensor) and storage not in (Element.F32, Element.F64, Element.INDEX):
+            value = f"bb::store<{storage_type(storage)}>({value})"
+        return entries, f"{self._scope.entry(leaf, places)} = {value};"
 
     def _entries(self) -> EntryPrinter:
         scope = self._scope
         return EntryPrinter(self._table, self._typing, self._functions, scope.names, scope)
 
-    # Entry by entry
+    # Row by row
 
-    def _assign(self, target: LocalBlock | Tensor, expression: Term) -> None:
-        axes = self._axes(target)
-        places = self._positions(len(axes))
-        own = self._typing.block(expression).axes
-        positions = places[: len(own)] if own == axes else tuple(places[axes.index(axis)] for axis in own)
-        entries = self._entries()
-        leaf = self._scope.target(target)
-        storage = self._scope.element_of(leaf)
-        value = bare(entries.print(expression, positions, storage.compute_type))
-        if isinstance(target, Tensor) and storage not in (Element.F32, Element.F64, Element.INDEX):
-            value = f"bb::store<{storage_type(storage)}>({value})"
-        self._nest(axes, entries.lines, [f"{self._scope.entry(leaf, places)} = {value};"])
+    def _rows(self, step: Rows) -> None:
+        """One loop over rows; what does not change from row to row goes before it."""
+        outer, inside = self._writer, Writer()
+        self._writer = inside
+        before = [line for one in step.passes for line in self._row_pass(one)]
+        self._writer = outer
+        self._write(before)
+        with outer.block(self._for(self._row, step.axis)):
+            outer.paste(inside)
 
-    def _nest(self, axes: Sequence[str], lines: list[list[str]], innermost: list[str]) -> None:
-        """Loops over the entries of a block; `lines[d]` go before the next loop inside the d-th one."""
-        self._write(lines[0])
-        if not axes:
-            self._write(innermost)
-            return
-        if len(axes) == 1:
+    def _row_pass(self, one: RowPass) -> list[str]:
+        """Prints what is done for one row; returns what goes before the loop over rows."""
+        for step in one.steps:
+            self._writer.line(f"// {describe_step(step, self._table)}")
+        last = one.steps[-1]
+        printed = [self._assignment(step) for step in one.steps if isinstance(step, Assign)]
+        fold = self._folded(last) if isinstance(last, Fold) else None
+        parts = [entries for entries, _ in printed] + ([fold[0]] if fold else [])
+        self._write([line for entries in parts for line in entries.lines[1]])
+        body = [line for entries, statement in printed for line in (*entries.lines[2], statement)]
+        axes = self._axes(one.steps[0].target)
+        if isinstance(last, Fold) and fold:
+            self._write(self._fold_call(last, [*body, *fold[0].lines[2]], fold[1]))
+        elif len(axes) == 1:
+            self._write(body)
+        else:
             self._writer.line(_SIMD)
-            self._loop(self._row, axes[0], [*lines[1], *innermost])
-            return
-        with self._writer.block(self._for(self._row, axes[0])):
-            self._write(lines[1])
-            self._writer.line(_SIMD)
-            self._loop(self._column, axes[1], [*lines[2], *innermost])
+            self._loop(self._column, axes[1], body)
+        return [line for entries in parts for line in entries.lines[0]]
 
     # Folds
 
     def _fold(self, step: Fold) -> None:
-        operator = self._table.operators[step.fold.operator]
-        (operand,) = step.fold.operands
-        axes = self._typing.block(operand).axes
-        signature = signature_of(operator, (len(axes),))
-        places = self._positions(len(axes))
-        leaf = self._scope.target(step.target)
-        element = self._scope.element_of(leaf)
-        monoid = self._table.monoids[operator.fold]
-        identity = bare(number(monoid.identity[0], element))
-        entries = self._entries()
-        value = entries.print(operand, places, element)
+        axes = self._typing.block(step.fold.operands[0]).axes
+        signature = signature_of(self._table.operators[step.fold.operator], (len(axes),))
+        entries, value = self._folded(step)
         self._write(entries.lines[0])
-        if folded_letter(signature) == signature.operands[0][-1]:
-            kind = value_type(element)
-            self._fold_rows_inside(operator.fold, axes, entries, value, self._scope.entry(leaf, places[:-1]), kind)
+        if folded_letter(signature) != signature.operands[0][-1]:
+            self._fold_rows_together(step, axes, entries, value)
+        elif len(axes) == 1:
+            self._write(self._fold_call(step, entries.lines[1], value))
         else:
-            self._fold_rows_together(operator.fold, axes, entries, value, self._scope.entry(leaf, places[1:]), identity)
+            self._loop(self._row, axes[0], [*entries.lines[1], *self._fold_call(step, entries.lines[2], value)])
 
-    def _fold_rows_inside(
-        self, fold: str, axes: tuple[str, ...], entries: EntryPrinter, value: str, target: str, kind: str
-    ) -> None:
-        """The entries of each row, or of the whole vector, combined in vector lanes."""
+    def _folded(self, step: Fold) -> tuple[EntryPrinter, str]:
+        """An entry of what is folded, and what it needs."""
+        (operand,) = step.fold.operands
+        entries = self._entries()
+        places = self._positions(len(self._typing.block(operand).axes))
+        return entries, entries.print(operand, places, self._fold_element(step))
+
+    def _fold_element(self, step: Fold) -> Element:
+        return self._scope.element_of(self._scope.target(step.target))
+
+    def _fold_call(self, step: Fold, before: Sequence[str], value: str) -> list[str]:
+        """The entries of a row, or of a whole vector, combined in vector lanes; `before` is done for each entry."""
+        axes = self._typing.block(step.fold.operands[0]).axes
+        target = self._scope.entry(self._scope.target(step.target), self._positions(len(axes) - 1))
         variable = (self._row, self._column)[len(axes) - 1]
-        body = " ".join([*entries.lines[len(axes)], f"return {bare(value)};"])
-        count = self._scope.index(axes[-1]).count
-        line = f"{target} = bb::{fold}_over<{kind}>({count}, [&](int64_t {variable}) {{ {body} }});"
-        if len(axes) == 1:
-            self._writer.line(line)
-            return
-        self._loop(self._row, axes[0], [*entries.lines[1], line])
+        monoid = self._table.operators[step.fold.operator].fold
+        kind = value_type(self._fold_element(step))
+        head = f"{target} = bb::{monoid}_over<{kind}>({self._scope.index(axes[-1]).count}, [&](int64_t {variable}) {{"
+        if before and before[-1].startswith(f"{value} = "):
+            body = [*before[:-1], f"return {before[-1]}"]  # it stores an entry and returns it
+        else:
+            body = [*before, f"return {bare(value)};"]
+        line = " ".join([head, *body, "});"])
+        return [line] if len(line) <= LONGEST_LINE else [head, *(f"  {part}" for part in body), "});"]
 
-    def _fold_rows_together(
-        self, fold: str, axes: tuple[str, ...], entries: EntryPrinter, value: str, target: str, identity: str
-    ) -> None:
+    def _fold_rows_together(self, step: Fold, axes: tuple[str, ...], entries: EntryPrinter, value: str) -> None:
         """One accumulator for each column, in the target itself; the rows are added one after another."""
+        fold = self._table.operators[step.fold.operator].fold
+        identity = bare(number(self._table.monoids[fold].identity[0], self._fold_element(step)))
+        target = self._scope.entry(self._scope.target(step.target), self._positions(2)[1:])
         self._writer.line(_SIMD)
         self._loop(self._column, axes[1], [f"{target} = {identity};"])
         with self._writer.block(self._for(self._row, axes[0])):
@@ -161,8 +203,12 @@ class StepPrinter:
         rows, columns = (scope.index(axis).count for axis in step.target.type.axes)
         contracted = scope.index(self._typing.block(step.left).axes[1]).count
         operands = (target.pointer, target.strides[0], left.pointer, left.strides[0], scope.locals[step.packed.name])
-        name = "dot_add" if step.accumulate else "dot_set"
-        self._writer.line(f"bb::{name}({', '.join(operands)}, {rows}, {columns}, {contracted});")
+        arguments = f"({', '.join(operands)}, {rows}, {columns}, {contracted});"
+        if step.sets_first:
+            self._writer.line(f"if ({scope.index(step.sets_first).number} == 0) bb::dot_set{arguments}")
+            self._writer.line(f"else bb::dot_add{arguments}")
+        else:
+            self._writer.line(f"bb::{'dot_add' if step.accumulate else 'dot_set'}{arguments}")
 
     # Loops
 

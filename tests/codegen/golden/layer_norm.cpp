@@ -46,16 +46,15 @@ static void layer_norm_kernel(
         float* const row_k = row + (k_number * block_m * block_k);
         const float* const X_block = X + (m0 * size_k + k0);
 
-        // row[k] = X[m, k]
         for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
-          #pragma omp simd
-          for (int64_t col = 0; col < k_count; ++col) row_k[row_1 * block_k + col] = X_block[row_1 * size_k + col];
+          // row[k] = X[m, k]
+          // row_sum_1 = row_sum(row[k])
+          row_sum_1[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) {
+            return row_k[row_1 * block_k + col] = X_block[row_1 * size_k + col];
+          });
         }
 
         // total := total + row_sum(row[k])
-        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
-          row_sum_1[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) { return row_k[row_1 * block_k + col]; });
-        }
         #pragma omp simd
         for (int64_t row_1 = 0; row_1 < m_count; ++row_1) total[row_1] = total[row_1] + row_sum_1[row_1];
       }
@@ -75,7 +74,10 @@ static void layer_norm_kernel(
         // square := square + row_sum(row_shift(row[k], -mean) ^ 2)
         for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
           const float negate_value = -mean[row_1];
-          row_sum_2[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) { const float row_shift_value = row_k[row_1 * block_k + col] + negate_value; return row_shift_value * row_shift_value; });
+          row_sum_2[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) {
+            const float row_shift_value = row_k[row_1 * block_k + col] + negate_value;
+            return row_shift_value * row_shift_value;
+          });
         }
         #pragma omp simd
         for (int64_t row_1 = 0; row_1 < m_count; ++row_1) square[row_1] = square[row_1] + row_sum_2[row_1];
