@@ -23,9 +23,10 @@ from bbrewrite.core.types import Typing
 from bbrewrite.plan.cost import Cost, NestCosts, summarise
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.naming import name_values
-from bbrewrite.plan.nest import Nest, NestBuilder, UnsuitableOrder, required_outside
+from bbrewrite.plan.nest import Nest, NestBuilder, UnsuitableOrder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.split import split_reduction
+from bbrewrite.plan.states import required_outside
 from bbrewrite.plan.target import Target
 
 # Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
