@@ -1,6 +1,7 @@
 """Prints kernel programs as C++20 with OpenMP: a function for each kernel and one `extern "C"` entry point a program.
 
-Extents are arguments, block sizes are constants. Tensors are dense, row-major arrays. The text needs the header
+The entry point of `attention` is `bb_attention`: without the prefix, a program `exp` would be the C library's. Extents
+are arguments, block sizes are constants. Tensors are dense, row-major arrays. The text needs the header
 `bb.hpp` and nothing else of this project.
 """
 
@@ -61,21 +62,22 @@ class Source:
 def print_programs(programs: Sequence[KernelProgram], table: OperatorTable) -> Source:
     """One translation unit for several programs. Raises BlockTypeError for an ill-typed kernel."""
     names = Names(frozenset({"bb_blocks", "bb_aligned", "bb_inside"}))
-    entry_names = [names.fresh(program.name) for program in programs]
+    entry_names = [names.fresh(f"bb_{program.name}") for program in programs]
     functions = FunctionPrinter(table, names)
     kernels = [[print_kernel(kernel, table, functions, names) for kernel in program.kernels] for program in programs]
     points = [entry_point(program, name) for program, name in zip(programs, entry_names, strict=True)]
-    parts = [_PRELUDE, *functions.definitions]
+    # Inside a namespace, functions may be called what functions of the C library are called.
+    parts = [_PRELUDE, "namespace generated {\n", *functions.definitions]
+    parts += [function.text for printed in kernels for function in printed]
+    parts.append("}  // namespace generated\n")
     for program, printed, point in zip(programs, kernels, points, strict=True):
-        parts += [function.text for function in printed]
         parts.append(_entry_text(program, printed, point))
     return Source("\n".join(parts), tuple(points))
 
 
 def entry_point(program: KernelProgram, name: str) -> EntryPoint:
     """The C function of a program."""
-    # Arguments must not hide the kernels that the function calls.
-    names = Names(frozenset({"threads", *(f"kernel_{kernel.name}" for kernel in program.kernels)}))
+    names = Names(frozenset({"threads"}))
     tensors = (*program.inputs, *program.outputs, *program.buffers)
     return EntryPoint(
         name,
@@ -97,5 +99,5 @@ def _entry_text(program: KernelProgram, kernels: Sequence[KernelFunction], point
         for kernel, function in zip(program.kernels, kernels, strict=True):
             passed = [tensors[tensor] for tensor in function.tensors] + [extents[name] for name in function.extents]
             passed += ["threads"] if kernel.grid else []
-            writer.line(f"{function.name}({', '.join(passed)});")
+            writer.line(f"generated::{function.name}({', '.join(passed)});")
     return writer.text

@@ -110,6 +110,8 @@ def _statements(memory: _Memory, body: tuple[Statement, ...], bound: frozenset[s
         remark = Remark(describe(statement, memory.table))
         target = statement.tensor if isinstance(statement, Store) else statement.target
         unbound = [index for index in _list_indices(target) if index not in bound]
+        outside = statement.expression.free - bound - set(unbound)
+        assert not outside, f"{remark.text} stands outside the loops over {', '.join(sorted(outside))}"
         if unbound:
             # A whole local list is initialised at once.
             inner_scope = _Scope()

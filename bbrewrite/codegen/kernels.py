@@ -60,7 +60,7 @@ def print_kernel(kernel: Kernel, table: OperatorTable, functions: UserFunctions,
 class _KernelPrinter:
     def __init__(self, kernel: Kernel, table: OperatorTable, functions: UserFunctions, names: Names) -> None:
         self._kernel = kernel
-        self._name = names.fresh(f"kernel_{kernel.name}")
+        self._name = names.fresh(kernel.name)
         self._flat: FlatKernel = flatten(kernel, table)
         self._writer = Writer()
         inner = names.inner()

@@ -40,7 +40,7 @@ def parse_statements(source: Source) -> Parsed:
     found: list[syntax.Statement] = []
     faults: list[Diagnostic] = []
     faulty_names: set[str] = set()
-    for cut in statements(source, _tokens(source.text)):
+    for cut in statements(source, program_tokens(source.text)):
         outcome = cut.faults or _parse(source, cut.tokens)
         if isinstance(outcome, tuple):
             faults += outcome
@@ -63,7 +63,8 @@ def _grammar() -> Lark:
     return Lark(text, parser="lalr", lexer="basic", start=["statement", "layout"])
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def program_tokens(text: str) -> Iterator[Token]:
+    """The tokens of a text, newlines among them."""
     return _grammar().lex(text)  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -92,7 +93,11 @@ def _parse(source: Source, tokens: tuple[Token, ...]) -> syntax.Statement | tupl
 
 def _too_deep(statement: syntax.Statement) -> tuple[Diagnostic] | None:
     match statement:
-        case syntax.DefinitionStatement(expression=body) | syntax.DefStatement(body=body):
+        case (
+            syntax.DefinitionStatement(expression=body)
+            | syntax.LetStatement(expression=body)
+            | syntax.DefStatement(body=body)
+        ):
             if syntax.depth(body) <= GREATEST_DEPTH:
                 return None
             message = f"expressions nest more than {GREATEST_DEPTH} deep here"

@@ -19,7 +19,7 @@ from itertools import product
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Reduce, Term
-from bbrewrite.egraph.view import ENode, FrozenGraph
+from bbrewrite.egraph.view import EClass, ENode, FrozenGraph
 from bbrewrite.plan.canonical import canonical_list
 from bbrewrite.plan.term_costs import TermCosts
 
@@ -27,7 +27,6 @@ from bbrewrite.plan.term_costs import TermCosts
 # the same lists differ in algebra only, so a few of them suffice.
 CANDIDATES_PER_CLASS = 6
 CANDIDATES_PER_KERNELS = 2
-ROUND_LIMIT = 600
 
 # A loop pass: the index of a reduction and how many passes over that index must come before it.
 type Pass = tuple[str, int]
@@ -148,9 +147,7 @@ class _Extraction:
             if offer is not None:
                 yield offer
 
-    def _combine(
-        self, node: ENode, operands: tuple[Candidate, ...], stored: Mapping[int, str]
-    ) -> Candidate | None:
+    def _combine(self, node: ENode, operands: tuple[Candidate, ...], stored: Mapping[int, str]) -> Candidate | None:
         match node.head:
             case At() | Loaded():
                 return self._read(node, operands[0])
@@ -291,7 +288,7 @@ def _list_depths(graph: FrozenGraph) -> dict[int, int]:
             return depths.get(node.children[0])
         return 0
 
-    pending = dict(graph.classes)
+    pending: dict[int, EClass] = dict(graph.classes)
     while pending:
         found: dict[int, int] = {}
         for identifier, eclass in pending.items():

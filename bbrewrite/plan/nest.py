@@ -10,8 +10,9 @@ The grid's indices surround everything: values that do not depend on one are rec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from bbrewrite.core.operators import Monoid, OperatorTable
 from bbrewrite.core.terms import Local, Number, Reduce, Term, rewrite_bottom_up, walk
@@ -31,6 +32,7 @@ class Nest:
 
     body: tuple[Statement, ...]
     recomputed: frozenset[Term]
+    accumulators: Mapping[str, str]  # accumulators of one component by name, with their monoids
 
 
 @dataclass(eq=False)
@@ -104,6 +106,7 @@ class NestBuilder:
         self._in_loop: dict[tuple[_Loop, Term], _Instance] = {}
         self._by_name: dict[str, _Instance] = {}
         self._recomputed: set[Term] = set()
+        self._accumulators: dict[str, str] = {}
         self._counters: dict[str, int] = {}
 
     def build(self) -> Nest:
@@ -113,7 +116,7 @@ class NestBuilder:
         for output in self._kernel.outputs:
             self._place_store(output)
         self._remove_unused()
-        return Nest(self._finished(self._root), frozenset(self._recomputed))
+        return Nest(self._finished(self._root), frozenset(self._recomputed), MappingProxyType(self._accumulators))
 
     # Placement
 
@@ -157,6 +160,7 @@ class NestBuilder:
         path = self._path_for(base, nest, (element,), before)
         loop_at = _loop_position(path, len(base), term.index)
         state = self._add_state(term, element, monoid.identity[0], _stem(term), path, loop_at)
+        self._accumulators[state.name] = term.monoid
         right = self._expression(element, path, None)
         names = {monoid.left[0]: Local(state.name), monoid.right[0]: right}
         self._insert(path, _Line(Update, state.name, _substituted(monoid.combine[0], names)), None)

@@ -27,9 +27,11 @@ TOLERANCE = 0.05
 class Plan:
     """A planned program. `fused` is the chosen block program, `kernels` what is generated from it.
 
-    `notes` are sentences for the report, such as that local memory did not suffice.
+    `terms` has the chosen closed term of every output, `notes` sentences for the report, such as that local
+    memory did not suffice.
     """
 
+    terms: Mapping[str, Term]
     fused: BlockProgram
     kernels: KernelProgram
     costs: tuple[Cost, ...]  # of the kernels, in order
@@ -71,6 +73,21 @@ def plan_program(
     `indices` are those of the e-graph's terms. `originals` are the terms of the unfused definitions: their plan is
     always among those compared.
     """
+    plans = candidate_plans(graph, program, indices, table, machine, originals)
+    fastest = min(plan.seconds for plan in plans)
+    near = [plan for plan in plans if plan.seconds <= fastest * (1 + TOLERANCE)]
+    return min(near, key=lambda plan: (len(plan.kernels.buffers), *plan.rank))
+
+
+def candidate_plans(
+    graph: FrozenGraph,
+    program: BlockProgram,
+    indices: IndexTable,
+    table: OperatorTable,
+    machine: Machine,
+    originals: Mapping[str, Term],
+) -> list[Plan]:
+    """The plans that are scheduled: the unfused one, then the most promising by the extractor's estimate."""
     indices = indices.with_extents(machine.extents)
     inputs = {tensor.name: tensor for tensor in program.inputs}
     outputs = tuple(tensor.name for tensor in program.outputs)
@@ -84,13 +101,12 @@ def plan_program(
         if plans and min(plan.seconds for plan in plans) <= extracted.estimate:
             break
         parts = partition(extracted.roots, extraction.list_names, program, indices, table)
-        plans.append(_planned(parts, program, indices, table, machine, scheduled))
-    fastest = min(plan.seconds for plan in plans)
-    near = [plan for plan in plans if plan.seconds <= fastest * (1 + TOLERANCE)]
-    return min(near, key=lambda plan: (len(plan.kernels.buffers), *plan.rank))
+        plans.append(_planned(extracted.roots, parts, program, indices, table, machine, scheduled))
+    return plans
 
 
 def _planned(
+    terms: Mapping[str, Term],
     parts: Partition,
     program: BlockProgram,
     indices: IndexTable,
@@ -109,12 +125,5 @@ def _planned(
     kernels = KernelProgram(
         program.name, indices, program.inputs, parts.buffers, outputs, tuple(item.kernel for item in chosen)
     )
-    notes = tuple(_shortage(item, machine) for item in chosen if item.cost.seconds == float("inf"))
-    return Plan(fused_program(parts, program, indices), kernels, tuple(item.cost for item in chosen), notes)
-
-
-def _shortage(item: Scheduled, machine: Machine) -> str:
-    return (
-        f"kernel {item.kernel.name} needs {item.cost.local_bytes / 1024:.0f} KiB of local memory and the target has"
-        f" {machine.target.local_capacity_bytes / 1024:.0f}: no schedule fits, so blocks spill to global memory"
-    )
+    notes = tuple(note for item in chosen for note in item.notes)
+    return Plan(terms, fused_program(parts, program, indices), kernels, tuple(item.cost for item in chosen), notes)

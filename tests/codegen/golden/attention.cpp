@@ -9,8 +9,10 @@ static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + bl
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
+namespace generated {
+
 // In parallel over m, l. Reads Q, K, V; writes O.
-static void kernel_attention_kernel(
+static void attention_kernel(
     const float* __restrict Q,
     const float* __restrict K,
     const float* __restrict V,
@@ -140,7 +142,9 @@ static void kernel_attention_kernel(
   }
 }
 
-extern "C" void attention(
+}  // namespace generated
+
+extern "C" void bb_attention(
     const float* Q,
     const float* K,
     const float* V,
@@ -150,5 +154,5 @@ extern "C" void attention(
     int64_t size_d,
     int64_t size_l,
     int threads) {
-  kernel_attention_kernel(Q, K, V, O, size_m, size_n, size_d, size_l, threads);
+  generated::attention_kernel(Q, K, V, O, size_m, size_n, size_d, size_l, threads);
 }

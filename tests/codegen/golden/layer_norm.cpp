@@ -9,8 +9,10 @@ static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + bl
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
+namespace generated {
+
 // In parallel over m. Reads X, g; writes Y.
-static void kernel_layer_norm_kernel(
+static void layer_norm_kernel(
     const float* __restrict X,
     const float* __restrict g,
     float* __restrict Y,
@@ -107,6 +109,8 @@ static void kernel_layer_norm_kernel(
   }
 }
 
-extern "C" void layer_norm(const float* X, const float* g, float* Y, int64_t size_m, int64_t size_k, int threads) {
-  kernel_layer_norm_kernel(X, g, Y, size_m, size_k, threads);
+}  // namespace generated
+
+extern "C" void bb_layer_norm(const float* X, const float* g, float* Y, int64_t size_m, int64_t size_k, int threads) {
+  generated::layer_norm_kernel(X, g, Y, size_m, size_k, threads);
 }

@@ -9,8 +9,10 @@ static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + bl
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
+namespace generated {
+
 // In parallel over m. Reads X, W1, W3, W2; writes Y.
-static void kernel_swiglu_kernel(
+static void swiglu_kernel(
     const float* __restrict X,
     const float* __restrict W1,
     const float* __restrict W3,
@@ -119,7 +121,9 @@ static void kernel_swiglu_kernel(
   }
 }
 
-extern "C" void swiglu(
+}  // namespace generated
+
+extern "C" void bb_swiglu(
     const float* X,
     const float* W1,
     const float* W3,
@@ -129,5 +133,5 @@ extern "C" void swiglu(
     int64_t size_d,
     int64_t size_f,
     int threads) {
-  kernel_swiglu_kernel(X, W1, W3, W2, Y, size_m, size_d, size_f, threads);
+  generated::swiglu_kernel(X, W1, W3, W2, Y, size_m, size_d, size_f, threads);
 }
