@@ -25,6 +25,8 @@ _PRELUDE = """\
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <omp.h>
+#include <vector>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -91,13 +93,13 @@ def _entry_text(program: KernelProgram, kernels: Sequence[KernelFunction], point
     extents = dict(point.extent_arguments)
     used = {name for function in kernels for name in function.extents}
     unused = [extents[name] for name in extents if name not in used]
-    unused += [] if any(kernel.grid for kernel in program.kernels) else ["threads"]
+    unused += [] if any(kernel.takes_threads for kernel in kernels) else ["threads"]
     writer = Writer()
     with writer.block(f'extern "C" {point.declaration}'):
         for name in unused:
             writer.line(f"(void){name};")
-        for kernel, function in zip(program.kernels, kernels, strict=True):
+        for function in kernels:
             passed = [tensors[tensor] for tensor in function.tensors] + [extents[name] for name in function.extents]
-            passed += ["threads"] if kernel.grid else []
+            passed += ["threads"] if function.takes_threads else []
             writer.line(f"generated::{function.name}({', '.join(passed)});")
     return writer.text

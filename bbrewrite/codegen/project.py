@@ -68,8 +68,10 @@ def c_header(program: KernelProgram, entry: EntryPoint) -> str:
     for index, name in entry.extent_arguments:
         usual = program.indices.extent(index)
         lines.append(f" *   {name}: the extent of {index}" + (f", usually {usual}" if usual is not None else ""))
+    split = any(kernel.is_split for kernel in program.kernels)
+    dependence = "sums are rounded differently for different numbers" if split else "the result does not depend on it"
     lines += [
-        " *   threads: how many threads to use, at least 1; the result does not depend on it",
+        f" *   threads: how many threads to use, at least 1; {dependence}",
         " *",
         " * Arrays are dense and row-major. Outputs and intermediate memory must not overlap any other array. */",
     ]
