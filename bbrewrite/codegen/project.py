@@ -44,9 +44,11 @@ _ROLES = {
 }
 
 
-def project_files(program: KernelProgram, table: OperatorTable) -> dict[str, str]:
-    """The files by name. Raises BlockTypeError for an ill-typed kernel."""
-    source = print_programs([program], table)
+def project_files(
+    program: KernelProgram, table: OperatorTable, fallback: KernelProgram | None = None
+) -> dict[str, str]:
+    """The files by name; `fallback` is for extents of 0, see `print_programs`. Raises BlockTypeError."""
+    source = print_programs([program], table, fallback)
     (entry,) = source.entry_points
     name = identifier(program.name)
     headers = sorted((resource_directory("targets") / "cpp").glob("*.hpp"))

@@ -18,9 +18,9 @@ from bbrewrite.core.spans import Source
 from bbrewrite.lang import syntax
 from bbrewrite.lang.diagnostics import Diagnostic
 from bbrewrite.lang.expectations import describe_unexpected
+from bbrewrite.lang.grammars import load_grammar
 from bbrewrite.lang.layout import statements
 from bbrewrite.lang.trees import build_statement
-from bbrewrite.resources import resource_directory
 
 # Later stages walk expressions recursively; a person never writes one so deep.
 GREATEST_DEPTH = 150
@@ -59,8 +59,7 @@ def _declared_names(tokens: tuple[Token, ...]) -> set[str]:
 
 @cache
 def _grammar() -> Lark:
-    text = (resource_directory("grammar") / "program.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", lexer="basic", start=["statement", "layout"])
+    return load_grammar("program", lexer="basic", start=["statement", "layout"])
 
 
 def program_tokens(text: str) -> Iterator[Token]:

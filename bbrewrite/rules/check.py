@@ -67,7 +67,7 @@ class _RuleReader:
         lets = self._lets(right, clauses, left)
         rewrites = self._rewrites(right, body, lets, matches)
         self._check_bound(right, left, extra=(*lets, *(name for name, _ in matches)), side="left")
-        self._check_casts(rewrites, body)
+        self._check_casts((*rewrites, *matches) if both_ways else rewrites, body)
         if both_ways:
             self._check_bound(left, right, extra=(), side="right")
         placed = self._conditions(left, matches, clauses)

@@ -12,7 +12,7 @@ from lark.exceptions import UnexpectedInput
 
 from bbrewrite.core.spans import Source, Span
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
-from bbrewrite.resources import resource_directory
+from bbrewrite.lang.grammars import load_grammar
 from bbrewrite.rules.expectations import syntax_error
 
 type Node = Tree[Token] | Token
@@ -58,8 +58,7 @@ def documentation_above(source: Source, line: int) -> str:
 
 @cache
 def _parser() -> Lark:
-    grammar = (resource_directory("grammar") / "rules.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+    return load_grammar("rules", propagate_positions=True, maybe_placeholders=True)
 
 
 def _faults_of_form(source: Source, tree: Tree[Token]) -> Iterator[Diagnostic]:

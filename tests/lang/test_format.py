@@ -92,8 +92,8 @@ def test_whatever_the_white_space(seed: int, name: str) -> None:
 def test_comments_that_stood_in_a_column_stand_in_one() -> None:
     text = formatted("program p          # a\nindex m=1,n=2      # b\noutput y=1         # c\n")
     assert [line.index("#") for line in text.splitlines()] == [20, 20, 20]
-    text = formatted("program p       # a\nindex m=1,n=2,k=3#b\noutput y=x+1+2+3 # c\noutput z=2      # d\n")
-    assert [line.index("#") for line in text.splitlines()] == [16, 26, 24, 16]
+    text = formatted("program p       # a\nindex m=1,n=2,k=3#b\noutput y=x+1+2+3    # c\noutput z=2      # d\n")
+    assert [line.index("#") for line in text.splitlines()] == [16, 27, 26, 16]
 
 
 def test_a_program_with_a_fault_is_refused() -> None:
