@@ -260,9 +260,11 @@ def run(request: Request, target: str, seed: int, step: Callable[[str], None] = 
 def prepare_numpy(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
     """Both forms as calls of the NumPy executor of kernels."""
     request = fusion.request
+    # Over nothing, only the unfused form has the program's meaning.
+    chosen = fusion.unfused if 0 in request.extents.values() else fusion.fused
     unfused, fused = (
         partial(run_kernels, plan.kernels, arrays, request.extents, request.rules.table)
-        for plan in (fusion.unfused, fusion.fused)
+        for plan in (fusion.unfused, chosen)
     )
     return Prepared(unfused, fused, 0.0, 0.0, ())
 
@@ -275,7 +277,14 @@ def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
     request = fusion.request
     programs = (fusion.unfused.kernels, fusion.fused.kernels)
     compiler = find_compiler()
-    sources, codegen_ms = timed(lambda: [print_programs([program], request.rules.table) for program in programs])
+    # The branch for extents of 0 is left out where there are none: it would only be compiled.
+    fallbacks = (None, fusion.unfused.kernels if 0 in request.extents.values() else None)
+    sources, codegen_ms = timed(
+        lambda: [
+            print_programs([program], request.rules.table, fallback)
+            for program, fallback in zip(programs, fallbacks, strict=True)
+        ]
+    )
 
     def build_one(source: Source) -> Path:
         try:

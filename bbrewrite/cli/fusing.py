@@ -68,7 +68,8 @@ def codegen_command(output: Path, **options: Any) -> None:
     request, _ = read_request(**options)
     with progress() as step:
         step("saturating and planning")
-        files = project_files(fuse(request).fused.kernels, request.rules.table)
+        fusion = fuse(request)
+        files = project_files(fusion.fused.kernels, request.rules.table, fusion.unfused.kernels)
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():

@@ -7,7 +7,7 @@ are arguments, block sizes are constants. Tensors are dense, row-major arrays. T
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bbrewrite.codegen.functions import FunctionPrinter
@@ -25,6 +25,8 @@ _PRELUDE = """\
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <omp.h>
+#include <vector>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -59,19 +61,26 @@ class Source:
     entry_points: tuple[EntryPoint, ...]
 
 
-def print_programs(programs: Sequence[KernelProgram], table: OperatorTable) -> Source:
-    """One translation unit for several programs. Raises BlockTypeError for an ill-typed kernel."""
+def print_programs(
+    programs: Sequence[KernelProgram], table: OperatorTable, fallback: KernelProgram | None = None
+) -> Source:
+    """One translation unit for several programs. Raises BlockTypeError for an ill-typed kernel.
+
+    `fallback` is an unfused form of the programs. Where an extent is 0 they do what it does: moving a factor out of a
+    sum over nothing, say, changes the result if the factor is infinite.
+    """
     names = Names(frozenset({"bb_blocks", "bb_aligned", "bb_inside"}))
     entry_names = [names.fresh(f"bb_{program.name}") for program in programs]
     functions = FunctionPrinter(table, names)
     kernels = [[print_kernel(kernel, table, functions, names) for kernel in program.kernels] for program in programs]
+    unfused = [print_kernel(kernel, table, functions, names) for kernel in fallback.kernels] if fallback else []
     points = [entry_point(program, name) for program, name in zip(programs, entry_names, strict=True)]
     # Inside a namespace, functions may be called what functions of the C library are called.
     parts = [_PRELUDE, "namespace generated {\n", *functions.definitions]
-    parts += [function.text for printed in kernels for function in printed]
+    parts += [function.text for printed in (*kernels, unfused) for function in printed]
     parts.append("}  // namespace generated\n")
-    for program, printed, point in zip(programs, kernels, points, strict=True):
-        parts.append(_entry_text(program, printed, point))
+    branch = (fallback, unfused) if fallback else None
+    parts += [_entry_text(printed, point, branch) for printed, point in zip(kernels, points, strict=True)]
     return Source("\n".join(parts), tuple(points))
 
 
@@ -86,18 +95,38 @@ def entry_point(program: KernelProgram, name: str) -> EntryPoint:
     )
 
 
-def _entry_text(program: KernelProgram, kernels: Sequence[KernelFunction], point: EntryPoint) -> str:
+def _entry_text(
+    kernels: Sequence[KernelFunction],
+    point: EntryPoint,
+    fallback: tuple[KernelProgram, Sequence[KernelFunction]] | None,
+) -> str:
     tensors = {tensor.name: name for tensor, name in point.tensor_arguments}
     extents = dict(point.extent_arguments)
-    used = {name for function in kernels for name in function.extents}
+    called = (*kernels, *(fallback[1] if fallback else ()))
+    used = {name for function in called for name in function.extents} if not fallback else set(extents)
     unused = [extents[name] for name in extents if name not in used]
-    unused += [] if any(kernel.grid for kernel in program.kernels) else ["threads"]
+    unused += [] if any(function.takes_threads for function in called) else ["threads"]
     writer = Writer()
+
+    def calls(functions: Sequence[KernelFunction], tensors: Mapping[str, str]) -> None:
+        for function in functions:
+            passed = [tensors[tensor] for tensor in function.tensors] + [extents[name] for name in function.extents]
+            passed += ["threads"] if function.takes_threads else []
+            writer.line(f"generated::{function.name}({', '.join(passed)});")
+
     with writer.block(f'extern "C" {point.declaration}'):
         for name in unused:
             writer.line(f"(void){name};")
-        for kernel, function in zip(program.kernels, kernels, strict=True):
-            passed = [tensors[tensor] for tensor in function.tensors] + [extents[name] for name in function.extents]
-            passed += ["threads"] if kernel.grid else []
-            writer.line(f"generated::{function.name}({', '.join(passed)});")
+        if fallback and extents:
+            program, functions = fallback
+            with writer.block(f"if ({' || '.join(f'{name} == 0' for name in extents.values())})"):
+                writer.line("// Over nothing, the program means what it meant before fusion.")
+                names = Names(frozenset({"threads", *extents.values(), *tensors.values()}))
+                buffers = {buffer.name: names.fresh(buffer.name) for buffer in program.buffers}
+                for buffer in program.buffers:
+                    size = " * ".join(extents[program.indices.root(index)] for index in buffer.indices) or "1"
+                    writer.line(f"std::vector<{storage_type(buffer.element)}> {buffers[buffer.name]}({size});")
+                calls(functions, tensors | {name: f"{variable}.data()" for name, variable in buffers.items()})
+                writer.line("return;")
+        calls(kernels, tensors)
     return writer.text

@@ -7,22 +7,23 @@ import math
 from bbrewrite.codegen.steps import Assign, Fold
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Apply, Cast, IndexValue, Local, Number, Read, Size, Term, walk
-from bbrewrite.plan.kernel import Let, LocalBlock, Store, Update
+from bbrewrite.plan.kernel import Let, LocalBlock, Merge, Store, Update
 
 _ATOM = 9
 _LONGEST = 200
 
 
-def describe(statement: Let | Update | Store, table: OperatorTable) -> str:
+def describe(statement: Let | Update | Store | Merge, table: OperatorTable) -> str:
     """`E = exp(S - M)`; an update is written `:=`."""
-    expression = describe_term(statement.expression, table)
     match statement:
-        case Store(tensor):
-            return f"{_subscripted(tensor.name, tensor.indices)} = {expression}"
-        case Let(target):
-            return f"{_block(target)} = {expression}"
-        case Update(target):
-            return f"{_block(target)} := {expression}"
+        case Store(tensor, expression):
+            return f"{_subscripted(tensor.name, tensor.indices)} = {describe_term(expression, table)}"
+        case Let(target, expression):
+            return f"{_block(target)} = {describe_term(expression, table)}"
+        case Update(target, expression):
+            return f"{_block(target)} := {describe_term(expression, table)}"
+        case Merge(target, source, monoid):
+            return f"{_block(target)} = {monoid} of every thread's {_block(source)}"
 
 
 def describe_step(step: Assign | Fold, table: OperatorTable) -> str:

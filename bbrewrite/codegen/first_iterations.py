@@ -20,14 +20,15 @@ def without_fills(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         if not isinstance(step, Repeat):
             result.append(step)
             continue
-        loop = Repeat(step.index, without_fills(step.body))
-        for product in [inner for inner in loop.body if isinstance(inner, Product)]:
+        loop = replace(step, body=without_fills(step.body))
+        # Some processor's share of a shared loop may be empty.
+        for product in [inner for inner in loop.body if isinstance(inner, Product) and not step.shared]:
             fill = _fill_place(result, loop, product)
             if fill is not None:
                 empty = WhereEmpty(loop.index, tuple(result[fill - 1 : fill + 1]))
                 result[fill - 1 : fill + 1] = [empty]
                 first = replace(product, sets_first=loop.index)
-                loop = Repeat(loop.index, tuple(first if inner is product else inner for inner in loop.body))
+                loop = replace(loop, body=tuple(first if inner is product else inner for inner in loop.body))
         result.append(loop)
     return tuple(result)
 

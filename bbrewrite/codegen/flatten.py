@@ -17,6 +17,8 @@ from bbrewrite.codegen.rows import merge_rows, single_rows
 from bbrewrite.codegen.scalars import entries, value_element, work_of
 from bbrewrite.codegen.steps import (
     Assign,
+    ByFirst,
+    Combine,
     FlatKernel,
     Fold,
     Pack,
@@ -25,6 +27,7 @@ from bbrewrite.codegen.steps import (
     Remark,
     Repeat,
     Step,
+    Wait,
     leaf_name,
     names_written,
 )
@@ -34,7 +37,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up, walk
 from bbrewrite.core.types import BlockType, Typing
-from bbrewrite.plan.kernel import Kernel, LocalBlock, Loop, Statement, Store, compute_element
+from bbrewrite.plan.kernel import Barrier, Kernel, LocalBlock, Loop, Merge, Statement, Store, compute_element
 
 # A subterm of at least this work (vector instructions) is worth a block of its own when it would be computed again.
 _COSTLY = 4.0
@@ -43,7 +46,7 @@ _COSTLY = 4.0
 def flatten(kernel: Kernel, table: OperatorTable) -> FlatKernel:
     """The kernel's steps. Raises BlockTypeError for an ill-typed expression."""
     memory = _Memory(without_views(kernel), table)
-    steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid))
+    steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid), kernel.is_split)
     steps = merge_rows(without_fills(steps), kernel.indices, memory.typing, table)
     return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed), single_rows(steps))
 
@@ -99,29 +102,39 @@ class _Scope:
                 del self.packed[key]
 
 
-def _statements(memory: _Memory, body: tuple[Statement, ...], bound: frozenset[str]) -> tuple[Step, ...]:
+def _statements(
+    memory: _Memory, body: tuple[Statement, ...], bound: frozenset[str], together: bool
+) -> tuple[Step, ...]:
+    """Steps of a list of statements inside loops over `bound`; `together` where all processors do the same."""
     scope = _Scope()
     for statement in body:
         if isinstance(statement, Loop):
-            inner = _statements(memory, statement.body, bound | {statement.index})
-            scope.steps.append(Repeat(statement.index, inner))
+            inner = _statements(memory, statement.body, bound | {statement.index}, together and not statement.shared)
+            scope.steps.append(Repeat(statement.index, inner, statement.shared))
             scope.wrote(frozenset[str]().union(*map(names_written, inner)))
             continue
-        text = describe(statement, memory.table)
-        remark = Remark(text)
+        if isinstance(statement, Barrier):
+            scope.steps.append(Wait())
+            continue
+        remark = Remark(describe(statement, memory.table))
+        if isinstance(statement, Merge):
+            scope.steps += [remark, Combine(statement.target, statement.source, statement.monoid)]
+            scope.wrote(frozenset({statement.target.name}))
+            continue
         target = statement.tensor if isinstance(statement, Store) else statement.target
         unbound = [index for index in _list_indices(target) if index not in bound]
         outside = statement.expression.free - bound - set(unbound)
-        assert not outside, f"{text} stands outside the loops over {', '.join(sorted(outside))}"
-        if unbound:
-            # A whole local list is initialised at once.
+        assert not outside, f"{remark.text} stands outside the loops over {', '.join(sorted(outside))}"
+        alone = together and isinstance(statement, Store)
+        if unbound or alone:
+            # A whole local list is initialised at once; what one processor packs is not there for others.
             inner_scope = _Scope()
             _StatementFlattener(memory, inner_scope, target).run(statement.expression)
             steps = (remark, *inner_scope.steps)
             memory.unused += inner_scope.borrowed
             for index in reversed(unbound):
                 steps = (Repeat(index, steps),)
-            scope.steps += steps
+            scope.steps += (ByFirst(steps),) if alone else steps
         else:
             scope.steps.append(remark)
             _StatementFlattener(memory, scope, target).run(statement.expression)

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bbrewrite.codegen.scalars import entries, folded_letter, signature_of
 from bbrewrite.codegen.steps import (
     Assign,
+    ByFirst,
     Fold,
     Remark,
     Repeat,
     RowPass,
     Rows,
     Step,
+    Wait,
     WhereEmpty,
     inner_steps,
     leaf_name,
@@ -111,7 +113,7 @@ class _RowMerger:
         result: list[Step | _Group] = []
         for step in steps:
             if isinstance(step, Repeat):
-                step = Repeat(step.index, self.merged(step.body))
+                step = replace(step, body=self.merged(step.body))
             member = self._member(step)
             if member is None or len(member.axes) < 2:
                 result.append(step)
@@ -203,8 +205,8 @@ class _RowMerger:
 
 
 def _depend(item: Step | _Group, moving: list[_Member]) -> bool:
-    """Whether one of the moving steps may not go before the item; none goes before a loop over blocks."""
-    if isinstance(item, Repeat | WhereEmpty):
+    """Whether one of the moving steps may not go before the item; none goes before a loop over blocks or a wait."""
+    if isinstance(item, Repeat | WhereEmpty | ByFirst | Wait):
         return True
     if isinstance(item, _Group):
         written = {member.target for member in item.members}
@@ -221,5 +223,5 @@ def _without_stale_remarks(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple(
         step
         for step, after in zip(steps, following, strict=True)
-        if not (isinstance(step, Remark) and isinstance(after, Remark | Repeat | WhereEmpty | Rows))
+        if not (isinstance(step, Remark) and isinstance(after, Remark | Repeat | WhereEmpty | Rows | Wait))
     )

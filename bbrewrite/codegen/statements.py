@@ -6,30 +6,51 @@ to `kernels.py`, the expression of an entry to `expressions.py`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bbrewrite.codegen.describe import describe_step
 from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
 from bbrewrite.codegen.scalars import folded_letter, signature_of
 from bbrewrite.codegen.scope import KernelScope, Position
-from bbrewrite.codegen.steps import Assign, Fold, Pack, Product, RowPass, Rows
+from bbrewrite.codegen.steps import Assign, Combine, Fold, Pack, Product, RowPass, Rows
 from bbrewrite.codegen.text import LONGEST_LINE, Writer, bare, number, storage_type, value_type
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply
-from bbrewrite.core.types import Typing
-from bbrewrite.plan.kernel import LocalBlock
+from bbrewrite.core.types import BlockType, Typing
+from bbrewrite.plan.kernel import LocalBlock, compute_element
 
 _SIMD = "#pragma omp simd"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The C++ names by which threads that work together know themselves, their number, and each other's accumulators.
+
+    `pointers` are arrays, by the name of the block, with a pointer for each thread.
+    """
+
+    own: str
+    count: str
+    pointers: dict[str, str]
 
 
 class StepPrinter:
     """Prints single steps of one kernel."""
 
     def __init__(
-        self, writer: Writer, table: OperatorTable, typing: Typing, functions: UserFunctions, scope: KernelScope
+        self,
+        writer: Writer,
+        table: OperatorTable,
+        typing: Typing,
+        functions: UserFunctions,
+        scope: KernelScope,
+        parts: Parts | None,
     ) -> None:
+        self._parts = parts
         self._writer = writer
         self._table = table
         self._typing = typing
@@ -38,7 +59,7 @@ class StepPrinter:
         self._row = scope.names.fresh("row")
         self._column = scope.names.fresh("col")
 
-    def step(self, step: Assign | Fold | Pack | Product | Rows) -> None:
+    def step(self, step: Assign | Fold | Pack | Product | Rows | Combine) -> None:
         """Prints a step that is no loop over blocks."""
         match step:
             case Assign():
@@ -51,6 +72,8 @@ class StepPrinter:
                 self._product(step)
             case Rows():
                 self._rows(step)
+            case Combine():
+                self._combine(step)
 
     # Entry by entry
 
@@ -175,6 +198,48 @@ class StepPrinter:
         (combine,) = self._table.monoids[fold].combine
         assert isinstance(combine, Apply)
         return bare(self._table.functions[combine.operator].cpp.format(accumulator, value))
+
+    # The threads' accumulators
+
+    def _combine(self, step: Combine) -> None:
+        assert self._parts
+        axes, scope = step.target.type.axes, self._scope
+        places = self._positions(len(axes))
+        target = scope.entry(scope.target(step.target), places)
+        source = scope.place(scope.target(step.source))
+        entry = scope.offset(source.strides, [place.variable for place in places])
+        whole = scope.locals[step.source.name]
+        entry = entry if source.pointer == whole else f"{source.pointer} - {whole} + {entry}"
+        other = scope.names.fresh("other")
+        first, next_one = (f"{self._parts.pointers[step.source.name]}[{number}][{entry}]" for number in ("0", other))
+        combined = self._combined_by(step, target, next_one)
+        each = f"for (int64_t {other} = 1; {other} < {self._parts.count}; ++{other})"
+        with contextlib.ExitStack() as loops:
+            for variable, axis in zip((self._row, self._column), axes[:-1], strict=False):
+                loops.enter_context(self._writer.block(self._for(variable, axis)))
+            self._entry_loop(axes, [f"{target} = {first};"])
+            with self._writer.block(each):
+                self._entry_loop(axes, combined)
+
+    def _entry_loop(self, axes: Sequence[str], body: list[str]) -> None:
+        """The innermost loop over entries, if there is one."""
+        if not axes:
+            self._write(body)
+            return
+        self._writer.line(_SIMD)
+        self._loop((self._row, self._column)[len(axes) - 1], axes[-1], body)
+
+    def _combined_by(self, step: Combine, target: str, value: str) -> list[str]:
+        """The statements that combine one more value into an entry of the target."""
+        monoid = self._table.monoids[step.monoid]
+        (left,), (right,), (combine,) = monoid.left, monoid.right, monoid.combine
+        element = compute_element(step.target.type.element)
+        types = {name: BlockType((), element) for name in (left, right)}
+        typing = Typing(self._table, self._scope.indices, {}, types)
+        parameters = {left: target, right: value}
+        printer = EntryPrinter(self._table, typing, self._functions, self._scope.names, None, parameters)
+        result = bare(printer.print(combine, (), element))
+        return [*printer.lines[0], f"{target} = {result};"]
 
     # Products
 

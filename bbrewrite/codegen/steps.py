@@ -90,10 +90,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A serial loop over the blocks or positions of an index."""
+    """A serial loop over the blocks or positions of an index; processors share out the iterations of a `shared` one."""
 
     index: str
     body: tuple[Step, ...]
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,34 @@ class WhereEmpty:
 
 
 @dataclass(frozen=True)
+class Combine:
+    """`target` = every processor's `source`, entry by entry, in the processors' order."""
+
+    target: LocalBlock
+    source: LocalBlock
+    monoid: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Every processor waits for all others."""
+
+
+@dataclass(frozen=True)
+class ByFirst:
+    """Steps that the first of several processors does alone."""
+
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
 class Remark:
     """The block statement that the following steps carry out, for the reader of the generated source."""
 
     text: str
 
 
-type Step = Assign | Fold | Pack | Product | Rows | Repeat | WhereEmpty | Remark
+type Step = Assign | Fold | Pack | Product | Rows | Repeat | WhereEmpty | Combine | Wait | ByFirst | Remark
 
 
 @dataclass(frozen=True)
@@ -130,7 +152,7 @@ class FlatKernel:
 def inner_steps(step: Step) -> tuple[Step, ...]:
     """The steps inside a step."""
     match step:
-        case Repeat(_, body) | WhereEmpty(_, body):
+        case Repeat(_, body) | WhereEmpty(_, body) | ByFirst(body):
             return body
         case Rows():
             return step.steps
@@ -154,7 +176,9 @@ def leaves_read(step: Step) -> Iterator[Read | Local]:
             yield left
             if step.accumulate:
                 yield Local(target.name, target.list_indices)
-        case Rows() | Repeat() | WhereEmpty() | Remark():
+        case Combine(_, source):
+            yield Local(source.name, source.list_indices)
+        case _:
             pass
 
 
@@ -169,7 +193,7 @@ def names_written(step: Step) -> frozenset[str]:
     names: set[str] = set()
     for one in walk_steps((step,)):
         match one:
-            case Assign(target) | Fold(target) | Product(target):
+            case Assign(target) | Fold(target) | Product(target) | Combine(target):
                 names.add(target.name)
             case Pack(packed):
                 names.add(packed.name)
