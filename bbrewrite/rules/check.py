@@ -120,6 +120,11 @@ class _RuleReader:
                 self._fault("name-taken", f"`{name}` is {self._vocabulary.meaning(str(name))}", name)
             self._check_not_bare(pattern)
             found[str(name)] = reader.term(pattern)
+        for name in found:
+            inside = reader.names.variables.get(name) or reader.names.indices.get(name)
+            if inside is not None:
+                message = f"`{name}` names a whole value of this rule, and stands inside a pattern"
+                self._faults.append(Diagnostic("name-taken", message, inside, "give one of the two another name"))
         return tuple(found.items())
 
     def _check_not_bare(self, node: Node) -> None:
@@ -168,6 +173,10 @@ class _RuleReader:
             if name not in known:
                 hint = did_you_mean(name, known) or _left_over(users, binders)
                 self._faults.append(Diagnostic("unbound-name", f"`{name}` is not on the {side} side", span, hint))
+                continue
+            if name in extra and name in users.names.indices:
+                message = f"`{name}` names a whole value of this rule, an index belongs here"
+                self._faults.append(Diagnostic("value-as-index", message, users.names.indices[name]))
                 continue
             self._check_same_kind(name, users, binders)
 
