@@ -149,11 +149,10 @@ def _softplus(x: Any) -> Any:
 def _sigmoid(x: Any) -> Any:
     # Only non-positive numbers are exponentiated, so nothing overflows.
     decayed: Any = np.exp(-np.abs(x))
-    positive: Any = np.asarray(x) >= 0
-    result: Any = np.where(positive, 1 / (1 + decayed), decayed / (1 + decayed))
-    return result
+    return _choose(np.asarray(x) >= 0, 1 / (1 + decayed), decayed / (1 + decayed))
 
 
+_choose: ArrayFunction = np.where
 _erf_entry: ArrayFunction = np.frompyfunc(math.erf, 1, 1)
 
 

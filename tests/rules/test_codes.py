@@ -1,4 +1,4 @@
-"""The list of codes in docs/diagnostics.md is what the code gives, and every code has a message held by a golden file."""
+"""The codes in docs/diagnostics.md are those that the code gives, and each has a message held by a golden file."""
 
 from __future__ import annotations
 
