@@ -1,4 +1,4 @@
-"""The code blocks of docs/rules.md: good ones are in order and their examples come out, bad ones give the message shown."""
+"""The code blocks of docs/rules.md: good ones are in order, bad ones give the message shown."""
 
 from __future__ import annotations
 

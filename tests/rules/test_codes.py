@@ -1,4 +1,4 @@
-"""The list of codes in docs/diagnostics.md is what the code gives, and every code has a message held by a golden file."""
+"""The list of codes in docs/diagnostics.md is what the code gives; every code has a message in a golden file."""
 
 from __future__ import annotations
 
