@@ -148,7 +148,8 @@ class _Layout:
     def _column(self, segment: _Segment, token: Token) -> int:
         """Where a line that goes on begins: behind the bracket that is open, else in the segment's column."""
         if token.type == "RPAR" or not self._brackets:
-            return segment.indentation if token.type in ("_BECOMES", "BOTH_WAYS", "RPAR") else segment.column
+            is_low = token.type == "RPAR" or (token.type in ("_BECOMES", "BOTH_WAYS") and not segment.width)
+            return segment.indentation if is_low else segment.column
         return self._brackets[-1]
 
     def _count(self, token: Token) -> None:
