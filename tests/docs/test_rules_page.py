@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""The code blocks of docs/rules.md: good ones are in order and their examples come out, bad ones say what is shown."""
-=======
 """The code blocks of docs/rules.md: good ones are in order, bad ones give the message shown."""
->>>>>>> refs/heads/teach
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""The codes in docs/diagnostics.md are those that the code gives, and each has a message held by a golden file."""
-=======
 """The list of codes in docs/diagnostics.md is what the code gives; every code has a message in a golden file."""
->>>>>>> refs/heads/teach
 
 from __future__ import annotations
 
