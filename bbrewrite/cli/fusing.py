@@ -16,7 +16,7 @@ import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnu
 from bbrewrite.cli.exit_codes import WRONG_RESULT
 from bbrewrite.cli.report import print_fusion
 from bbrewrite.codegen.project import project_files
-from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted
 from bbrewrite.pipeline import Request, fuse, make_request, read_program
 from bbrewrite.rules.load import load_rules
 from bbrewrite.timing import timed
@@ -26,6 +26,8 @@ def read_request(rules: Path, program: Path, **choices: Any) -> tuple[Request, f
     """Reads and checks everything that the user gave; and how long parsing took. Raises InputError."""
     ruleset, rules_ms = timed(lambda: load_rules(rules))
     parsed, program_ms = timed(lambda: read_program(program, ruleset.table))
+    if ruleset.warnings:
+        click.echo(f"{rules}: {counted(len(ruleset.warnings), 'warning')}; `bbrewrite check` shows them", err=True)
     return make_request(parsed, ruleset, **choices), rules_ms + program_ms
 
 
@@ -66,7 +68,8 @@ def codegen_command(output: Path, **options: Any) -> None:
     request, _ = read_request(**options)
     with progress() as step:
         step("saturating and planning")
-        files = project_files(fuse(request).fused.kernels, request.rules.table)
+        fusion = fuse(request)
+        files = project_files(fusion.fused.kernels, request.rules.table, fusion.unfused.kernels)
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():

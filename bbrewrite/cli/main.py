@@ -166,11 +166,22 @@ def codegen(**options: Any) -> None:
 @_RULES
 @click.argument("program", type=click.Path(path_type=Path), required=False)
 @click.option("--emit", type=click.Choice(["egglog"]), help="Print the rules as an egglog program.")
+@click.option("--types", is_flag=True, help="Print what each rule's variables were inferred to be.")
 def check(**options: Any) -> None:
-    """Parse and type-check rules and, if given, a program."""
+    """Parse and type-check rules, run their examples, and check a program if one is given."""
     from bbrewrite.cli.checking import check_command
 
     check_command(**options)
+
+
+@cli.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; name what would change and exit with 1.")
+def fmt(**options: Any) -> None:
+    """Lay out rule files and programs in one way, in place; `-` is standard input."""
+    from bbrewrite.cli.formatting import fmt_command
+
+    fmt_command(**options)
 
 
 @cli.command()

@@ -11,14 +11,16 @@ from bbrewrite.core.programs import BlockProgram, Tensor
 from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.plan.cost import Cost
-from bbrewrite.plan.extract import extract
+from bbrewrite.plan.extract import ExtractedPlan, extract
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.partition import Partition, fused_program, partition
 from bbrewrite.plan.schedule import Machine, Scheduled, schedule
 from bbrewrite.plan.term_costs import TermCosts
 
-# How many extracted plans are scheduled before the cheapest is taken.
-PLANS_SCHEDULED = 3
+# How many extracted plans are scheduled at most.
+PLANS_SCHEDULED = 6
+# The model does not tell plans apart that are nearer than this; among such, the one with fewest buffers is taken.
+TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,17 @@ def plan_program(
     indices: IndexTable,
     table: OperatorTable,
     machine: Machine,
+    originals: Mapping[str, Term],
 ) -> Plan:
-    """The cheapest plan found for a program's outputs. `indices` are those of the e-graph's terms."""
-    return min(candidate_plans(graph, program, indices, table, machine), key=lambda plan: plan.rank)
+    """The cheapest plan found for a program's outputs.
+
+    `indices` are those of the e-graph's terms. `originals` are the terms of the unfused definitions: their plan is
+    always among those compared.
+    """
+    plans = candidate_plans(graph, program, indices, table, machine, originals)
+    fastest = min(plan.seconds for plan in plans)
+    near = [plan for plan in plans if plan.seconds <= fastest * (1 + TOLERANCE)]
+    return min(near, key=lambda plan: (len(plan.kernels.buffers), *plan.rank))
 
 
 def candidate_plans(
@@ -75,26 +85,24 @@ def candidate_plans(
     indices: IndexTable,
     table: OperatorTable,
     machine: Machine,
+    originals: Mapping[str, Term],
 ) -> list[Plan]:
-    """The plans that are scheduled, the most promising by the extractor's estimate first; never none."""
+    """The plans that are scheduled: the unfused one, then the most promising by the extractor's estimate."""
     indices = indices.with_extents(machine.extents)
     inputs = {tensor.name: tensor for tensor in program.inputs}
     outputs = tuple(tensor.name for tensor in program.outputs)
+    originals = {name: originals[name] for name in outputs}
     costs = TermCosts(table, indices, inputs, machine.target)
     extraction = extract(graph, outputs, costs)
     scheduled: dict[object, Scheduled] = {}
-    return [
-        _planned(
-            terms,
-            partition(terms, extraction.list_names, program, indices, table),
-            program,
-            indices,
-            table,
-            machine,
-            scheduled,
-        )
-        for terms in extraction.plans[:PLANS_SCHEDULED]
-    ]
+    plans: list[Plan] = []
+    for extracted in [ExtractedPlan(originals, 0.0), *extraction.plans[:PLANS_SCHEDULED]]:
+        # The estimate hoists everything and fills all processors: no schedule of a plan is faster.
+        if plans and min(plan.seconds for plan in plans) <= extracted.estimate:
+            break
+        parts = partition(extracted.roots, extraction.list_names, program, indices, table)
+        plans.append(_planned(extracted.roots, parts, program, indices, table, machine, scheduled))
+    return plans
 
 
 def _planned(
@@ -117,12 +125,5 @@ def _planned(
     kernels = KernelProgram(
         program.name, indices, program.inputs, parts.buffers, outputs, tuple(item.kernel for item in chosen)
     )
-    notes = tuple(_shortage(item, machine) for item in chosen if item.cost.seconds == float("inf"))
+    notes = tuple(note for item in chosen for note in item.notes)
     return Plan(terms, fused_program(parts, program, indices), kernels, tuple(item.cost for item in chosen), notes)
-
-
-def _shortage(item: Scheduled, machine: Machine) -> str:
-    return (
-        f"kernel {item.kernel.name} needs {item.cost.local_bytes / 1024:.0f} KiB of local memory and the target has"
-        f" {machine.target.local_capacity_bytes / 1024:.0f}: no schedule fits, so blocks spill to global memory"
-    )

@@ -48,6 +48,7 @@ def test_attention_in_its_steps() -> None:
         "rebase_exponential",
         "swap_scale_and_dot",
         "online_rescaled_sum",
+        "divide_by_scalar",
         "swap_scale_and_row_sum",
         "online_rescaled_sum",
     ]
