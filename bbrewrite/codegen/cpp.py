@@ -73,6 +73,8 @@ def print_programs(
     entry_names = [names.fresh(f"bb_{program.name}") for program in programs]
     functions = FunctionPrinter(table, names)
     kernels = [[print_kernel(kernel, table, functions, names) for kernel in program.kernels] for program in programs]
+    if fallback and all(program.kernels == fallback.kernels for program in programs):
+        fallback = None
     unfused = [print_kernel(kernel, table, functions, names) for kernel in fallback.kernels] if fallback else []
     points = [entry_point(program, name) for program, name in zip(programs, entry_names, strict=True)]
     # Inside a namespace, functions may be called what functions of the C library are called.

@@ -42,6 +42,9 @@ from bbrewrite.plan.kernel import Barrier, Kernel, LocalBlock, Loop, Merge, Stat
 # A subterm of at least this work (vector instructions) is worth a block of its own when it would be computed again.
 _COSTLY = 4.0
 
+# Products of at most so many rows do not repay packing their right operand.
+_FEW_ROWS = 16
+
 
 def flatten(kernel: Kernel, table: OperatorTable) -> FlatKernel:
     """The kernel's steps. Raises BlockTypeError for an ill-typed expression."""
@@ -280,26 +283,30 @@ class _StatementFlattener:
         element = compute_element(self._typing.block(term).element)
         return Element.INDEX if element is Element.BOOL else element
 
-    def _product_operands(self, product: Term) -> tuple[Read | Local, PackedOperand]:
+    def _product_operands(self, product: Term) -> tuple[Read | Local, PackedOperand | Read | Local]:
         left, right = product.children
         element = self._product_element(product)
         transposed = not (isinstance(right, Apply) and right.operator == "transpose")
         right = right if transposed else right.children[0]
         # The right operand first: it may be packed from the target, which the left one is copied from.
-        return self._left_operand(left, element), self._packed(self._right_source(right, element), transposed, element)
+        source = self._right_source(right, element)
+        rows = self._memory.kernel.indices[self._typing.block(left).axes[0]].block or 1
+        in_place = rows <= _FEW_ROWS and not transposed and self._has_dense_rows(source, element)
+        ready = source if in_place else self._packed(source, transposed, element)
+        return self._left_operand(left, element), ready
 
     def _left_operand(self, term: Term, element: Element) -> Read | Local:
         term = self._entrywise(term)
-        match term:
-            case Local(name) if name != self._target.name and _block_element(self._memory.blocks[name]) is element:
-                return term
-            case Read(name):
-                tensor = self._memory.tensors[name]
-                if tensor.element is element and is_row_contiguous(term, tensor, self._memory.kernel.indices):
-                    return term
-            case _:
-                pass
+        if isinstance(term, Read | Local) and self._has_dense_rows(term, element):
+            return term
         return self._in_block(term, element)
+
+    def _has_dense_rows(self, leaf: Read | Local, element: Element) -> bool:
+        """Whether the block can be an operand where it lies: of the type, apart from the target, its rows dense."""
+        if isinstance(leaf, Local):
+            return leaf.name != self._target.name and _block_element(self._memory.blocks[leaf.name]) is element
+        tensor = self._memory.tensors[leaf.tensor]
+        return tensor.element is element and is_row_contiguous(leaf, tensor, self._memory.kernel.indices)
 
     def _right_source(self, term: Term, element: Element) -> Read | Local:
         term = self._entrywise(term)

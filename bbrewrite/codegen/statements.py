@@ -14,7 +14,7 @@ from bbrewrite.codegen.describe import describe_step
 from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
 from bbrewrite.codegen.scalars import folded_letter, signature_of
 from bbrewrite.codegen.scope import KernelScope, Position
-from bbrewrite.codegen.steps import Assign, Combine, Fold, Pack, Product, RowPass, Rows
+from bbrewrite.codegen.steps import Assign, Combine, Fold, Pack, PackedOperand, Product, RowPass, Rows
 from bbrewrite.codegen.text import LONGEST_LINE, Writer, bare, number, storage_type, value_type
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
@@ -267,13 +267,20 @@ class StepPrinter:
         left, target = scope.place(step.left), scope.place(scope.target(step.target))
         rows, columns = (scope.index(axis).count for axis in step.target.type.axes)
         contracted = scope.index(self._typing.block(step.left).axes[1]).count
-        operands = (target.pointer, target.strides[0], left.pointer, left.strides[0], scope.locals[step.packed.name])
+        operands = [target.pointer, target.strides[0], left.pointer, left.strides[0]]
+        if isinstance(step.right, PackedOperand):
+            kind = "dot"
+            operands.append(scope.locals[step.right.name])
+        else:
+            kind = "dot_kn"
+            right = scope.place(step.right)
+            operands += [right.pointer, right.strides[0]]
         arguments = f"({', '.join(operands)}, {rows}, {columns}, {contracted});"
         if step.sets_first:
-            self._writer.line(f"if ({scope.index(step.sets_first).number} == 0) bb::dot_set{arguments}")
-            self._writer.line(f"else bb::dot_add{arguments}")
+            self._writer.line(f"if ({scope.index(step.sets_first).number} == 0) bb::{kind}_set{arguments}")
+            self._writer.line(f"else bb::{kind}_add{arguments}")
         else:
-            self._writer.line(f"bb::{'dot_add' if step.accumulate else 'dot_set'}{arguments}")
+            self._writer.line(f"bb::{kind}_{'add' if step.accumulate else 'set'}{arguments}")
 
     # Loops
 

@@ -55,7 +55,9 @@ class Pack:
 
 @dataclass(frozen=True)
 class Product:
-    """`target = left times packed`, or added to the target where `accumulate`. The left operand has dense rows.
+    """`target = left times right`, or added to the target where `accumulate`. The left operand has dense rows.
+
+    The right one is packed, or is used where it lies, with dense rows whose columns are the target's.
 
     In the first iteration of a loop over the index `sets_first`, if any, the product is not added: the target has no
     value yet.
@@ -63,7 +65,7 @@ class Product:
 
     target: LocalBlock
     left: Read | Local
-    packed: PackedOperand
+    right: PackedOperand | Read | Local
     accumulate: bool
     sets_first: str = ""
 
@@ -172,8 +174,10 @@ def leaves_read(step: Step) -> Iterator[Read | Local]:
     match step:
         case Assign(_, term) | Fold(_, term) | Pack(_, term):
             yield from (leaf for leaf in walk(term) if isinstance(leaf, Read | Local))
-        case Product(target, left):
+        case Product(target, left, right):
             yield left
+            if not isinstance(right, PackedOperand):
+                yield right
             if step.accumulate:
                 yield Local(target.name, target.list_indices)
         case Combine(_, source):
@@ -185,7 +189,8 @@ def leaves_read(step: Step) -> Iterator[Read | Local]:
 def names_read(step: Step) -> frozenset[str]:
     """The blocks, packed operands and tensors that a step reads, with the steps inside."""
     names = {leaf_name(leaf) for one in walk_steps((step,)) for leaf in leaves_read(one)}
-    return frozenset(names | {one.packed.name for one in walk_steps((step,)) if isinstance(one, Product)})
+    products = [one for one in walk_steps((step,)) if isinstance(one, Product)]
+    return frozenset(names | {one.right.name for one in products if isinstance(one.right, PackedOperand)})
 
 
 def names_written(step: Step) -> frozenset[str]:

@@ -47,6 +47,11 @@ def general_cases() -> dict[str, KernelProgram]:
         matmul("matmul_f16", F16),
         matmul("matmul_bf16", BF16),
         matmul("matmul_i32", I32),
+        # Rows enough that the right operand is packed.
+        matmul("matmul_packed", b=24),
+        matmul("matmul_packed_f64", F64, b=24),
+        matmul("matmul_packed_bf16", BF16, b=24),
+        swiglu("swiglu_packed", b=24),
         attention(),
         attention("causal", causal=True),
         attention("grouped", batch=True),

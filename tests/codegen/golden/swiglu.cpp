@@ -40,9 +40,6 @@ static void swiglu_kernel(
       alignas(64) float up[block_m * block_f];
       alignas(64) float gate[block_m * block_f];
       alignas(64) float multiply_1[block_m * block_f];
-      alignas(64) float packed_1[bb::packed_size<float>(8, 11)];
-      alignas(64) float packed_2[bb::packed_size<float>(8, 11)];
-      alignas(64) float packed_3[bb::packed_size<float>(11, 8)];
       for (int64_t e_number = 0; e_number < bb_blocks(size_d, block_e); ++e_number) {
         const int64_t e0 = e_number * block_e;
         const int64_t e_count = std::min(block_e, size_d - e0);
@@ -76,25 +73,23 @@ static void swiglu_kernel(
         for (int64_t d_number = 0; d_number < bb_blocks(size_d, block_d); ++d_number) {
           const int64_t d0 = d_number * block_d;
           const int64_t d_count = std::min(block_d, size_d - d0);
-          const float* const W1_block = W1 + (d0 * size_f + f0);
           const float* const X_block = X + (m0 * size_d + d0);
+          const float* const W1_block = W1 + (d0 * size_f + f0);
           const float* const W3_block = W3 + (d0 * size_f + f0);
 
           // up := up + dot(X[m, d], transpose(W1[d, f]))
-          bb::pack_kn(packed_1, W1_block, size_f, d_count, f_count);
-          if (d_number == 0) bb::dot_set(up, block_f, X_block, size_d, packed_1, m_count, f_count, d_count);
-          else bb::dot_add(up, block_f, X_block, size_d, packed_1, m_count, f_count, d_count);
+          if (d_number == 0) bb::dot_kn_set(up, block_f, X_block, size_d, W1_block, size_f, m_count, f_count, d_count);
+          else bb::dot_kn_add(up, block_f, X_block, size_d, W1_block, size_f, m_count, f_count, d_count);
 
           // gate := gate + dot(X[m, d], transpose(W3[d, f]))
-          bb::pack_kn(packed_2, W3_block, size_f, d_count, f_count);
-          if (d_number == 0) bb::dot_set(gate, block_f, X_block, size_d, packed_2, m_count, f_count, d_count);
-          else bb::dot_add(gate, block_f, X_block, size_d, packed_2, m_count, f_count, d_count);
+          if (d_number == 0) bb::dot_kn_set(gate, block_f, X_block, size_d, W3_block, size_f, m_count, f_count, d_count);
+          else bb::dot_kn_add(gate, block_f, X_block, size_d, W3_block, size_f, m_count, f_count, d_count);
         }
         for (int64_t e_number = 0; e_number < bb_blocks(size_d, block_e); ++e_number) {
           const int64_t e0 = e_number * block_e;
           const int64_t e_count = std::min(block_e, size_d - e0);
-          const float* const W2_block = W2 + (f0 * size_d + e0);
           float* const acc_e = acc + (e_number * block_m * block_e);
+          const float* const W2_block = W2 + (f0 * size_d + e0);
 
           // acc[e] := acc[e] + dot(silu(up) * gate, transpose(W2[f, e]))
           for (int64_t row = 0; row < m_count; ++row) {
@@ -103,8 +98,7 @@ static void swiglu_kernel(
               multiply_1[row * block_f + col] = bb::silu(up[row * block_f + col]) * gate[row * block_f + col];
             }
           }
-          bb::pack_kn(packed_3, W2_block, size_d, f_count, e_count);
-          bb::dot_add(acc_e, block_e, multiply_1, block_f, packed_3, m_count, e_count, f_count);
+          bb::dot_kn_add(acc_e, block_e, multiply_1, block_f, W2_block, size_d, m_count, e_count, f_count);
         }
       }
       for (int64_t e_number = 0; e_number < bb_blocks(size_d, block_e); ++e_number) {
