@@ -79,6 +79,11 @@ def kind_fault(
     )
 
 
+def possible_kinds(terms: Sequence[Term], scalars: frozenset[Term], table: OperatorTable) -> dict[Term, Kinds]:
+    """The kinds that each subterm of well-typed terms can have, every operator having had its say."""
+    return _Kinds(table, scalars).narrowed(terms, ())
+
+
 class _Kinds:
     """What each term can be by itself, and what each operator takes."""
 
