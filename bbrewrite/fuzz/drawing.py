@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from bbrewrite.core.terms import Apply, Local, Number, Term, walk
+from bbrewrite.core.terms import Apply, Local, Number, walk
 from bbrewrite.core.types import BlockType, ListType, PairType, StoredType, Type
 from bbrewrite.fuzz.instances import IndexInstance, Instance, Value, Variable
 from bbrewrite.fuzz.plans import Claim, Plan, compared_numbers, independent, unbound_variables
@@ -19,8 +19,10 @@ from bbrewrite.rules.rules import Fact
 
 type Draw = Callable[[st.SearchStrategy[Any]], Any]
 
+
 _SIGNS = tuple(map(Fraction, (0, 1, -1)))
 _SMALL = tuple(map(Fraction, ("0", "1", "-1", "2", "1/2", "-1/2", "-2", "3", "3/2", "-3/2", "-3", "1/3", "5", "-7/4")))
+NUMBERS = _SMALL
 _WIDE = (
     *_SMALL,
     *map(Fraction, ("10", "-10", "7/10", "30", "-30", "100", "-100", "1000", "-1000", "1/1000", "-1/1000")),
@@ -217,7 +219,3 @@ def _axes(found: Type) -> tuple[str, ...]:
         case PairType(first, second):
             return _axes(first) + _axes(second)
 
-
-def literals_of(term: Term) -> set[float]:
-    """The numbers in a term."""
-    return {node.value for node in walk(term) if isinstance(node, Number)}

@@ -289,7 +289,7 @@ def _paired(found: Type) -> Type:
     match found:
         case PairType(first, second):
             one, other = _paired(first), _paired(second)
-            if isinstance(one, ListType) and isinstance(other, ListType):
+            if isinstance(one, ListType) and isinstance(other, ListType) and one.index == other.index:
                 return ListType(one.index, _paired(PairType(one.item, other.item)))
             return PairType(one, other)
         case ListType(index, item):

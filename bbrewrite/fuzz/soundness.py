@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, Phase, Verbosity, assume, given, seed, settings
 from hypothesis import strategies as st
-from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
+from hypothesis.errors import HypothesisException
 
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Local
@@ -28,7 +29,7 @@ from bbrewrite.fuzz.instances import Instance, entries
 from bbrewrite.fuzz.plans import Claim, Plan, claims, plans
 from bbrewrite.rules.rules import Comparison, Condition, Fact, NotFree, Rule
 
-_INSTANCES = 300
+_ROUND = 250
 _SHRINKING_SECONDS = 4.0
 _EXACT = ExactDomain()
 
@@ -38,8 +39,8 @@ class Budget:
     """How long and with which random numbers a rule is tested."""
 
     seed: int = 0
-    seconds: float = 2.0
-    instances: int = _INSTANCES
+    seconds: float = 1.5
+    instances: int = 2_000
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,9 @@ def test_rule(rule: Rule, table: OperatorTable, budget: Budget) -> Verdict:
             untypable=total.untypable or outcome.untypable,
         )
         if outcome.counterexample is not None:
-            break
-    saved_by: tuple[Condition, ...] = ()
-    if total.counterexample is not None:
-        saved_by = _saving_conditions(total.counterexample, rule, table, budget)
-    return Verdict(rule, total, time.perf_counter() - start, saved_by)
+            saved_by = saving_conditions(claim, table, budget)
+            return Verdict(rule, total, time.perf_counter() - start, saved_by)
+    return Verdict(rule, total, time.perf_counter() - start)
 
 
 def test_claim(claim: Claim, table: OperatorTable, budget: Budget) -> Outcome:
@@ -136,9 +135,19 @@ class _Campaign:
         self._deadline = time.perf_counter() + budget.seconds
 
     def run(self) -> None:
-        @seed(self._budget.seed)
+        """Rounds of instances, the first seeded as asked, while there is time."""
+        number = self._budget.seed
+        while self._outcome.counterexample is None and time.perf_counter() < self._deadline:
+            met = self._outcome.met
+            self._round(number)
+            number += 1
+            if self._outcome.met >= self._budget.instances or self._outcome.met == met:
+                return
+
+    def _round(self, number: int) -> None:
+        @seed(number)
         @settings(
-            max_examples=self._budget.instances,
+            max_examples=_ROUND,
             phases=(Phase.generate, Phase.shrink),
             database=None,
             deadline=None,
@@ -150,10 +159,9 @@ class _Campaign:
         def search(data: st.DataObject) -> None:
             self._try(data)
 
-        try:
+        # What was found is in the outcome, even where shrinking was cut short.
+        with suppress(_Failure, HypothesisException):
             search()
-        except (_Failure, HypothesisException):
-            pass  # what was found is in the outcome, even where shrinking was cut short
 
     def _try(self, data: st.DataObject) -> None:
         if time.perf_counter() > self._deadline:
@@ -168,8 +176,7 @@ class _Campaign:
         failure = compare(plan, instance, self._table, outcome if searching else Outcome())
         if failure is not None:
             if searching:
-                self._deadline = max(self._deadline, time.perf_counter() + _SHRINKING_SECONDS)
-                self._deadline = min(self._deadline, time.perf_counter() + _SHRINKING_SECONDS)
+                self._deadline = time.perf_counter() + _SHRINKING_SECONDS
             outcome.counterexample = failure
             raise _Failure
 
@@ -270,7 +277,7 @@ def zipped(value: Value) -> Value:
     if isinstance(value, list):
         return [zipped(item) for item in value]
     first, second = zipped(value[0]), zipped(value[1])
-    if isinstance(first, list) and isinstance(second, list):
+    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
         return [zipped((a, b)) for a, b in zip(first, second, strict=True)]
     return (first, second)
 
@@ -293,12 +300,9 @@ def _unequal_shapes(found: Sequence[Plan], budget: Budget) -> Counterexample | N
     return result[0] if result else None
 
 
-def _saving_conditions(
-    failure: Counterexample, rule: Rule, table: OperatorTable, budget: Budget
-) -> tuple[Condition, ...]:
+def saving_conditions(claim: Claim, table: OperatorTable, budget: Budget) -> tuple[Condition, ...]:
     """The known conditions each of which would make the claim hold, the weakest of a kind only."""
-    claim = _claim_of(failure, rule)
-    quick = Budget(budget.seed + 1, min(1.0, budget.seconds), 120)
+    quick = Budget(budget.seed + 1, min(0.7, budget.seconds), 200)
     found: list[Condition] = []
     for condition in _candidates(claim):
         if len(found) >= 2 and not isinstance(condition, NotFree):
@@ -313,16 +317,6 @@ def _saving_conditions(
             if not implied:
                 found.append(condition)
     return tuple(found)
-
-
-def _claim_of(failure: Counterexample, rule: Rule) -> Claim:
-    """The claim as the rule writes it, whose instance may have let index variables coincide."""
-    for claim in claims(rule):
-        if len(claim.sides) == len(failure.plan.claim.sides) and any(
-            plan.claim == failure.plan.claim for plan in (failure.plan,)
-        ):
-            return claim
-    raise AssertionError(rule)
 
 
 def _candidates(claim: Claim) -> list[Condition]:
