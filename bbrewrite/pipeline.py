@@ -22,25 +22,26 @@ from bbrewrite.codegen.cpp import Source, print_programs
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable, builtin_table
-from bbrewrite.core.printing import print_block_program
+from bbrewrite.core.printing import print_shared_program
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
-from bbrewrite.egraph.view import SaturationReport
+from bbrewrite.egraph.view import FrozenGraph, SaturationReport
 from bbrewrite.inputs import GivenArray, draw_inputs, load_arrays, resolve_extents
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lang.sources import read_source
+from bbrewrite.lower.bounds import check_bounds
 from bbrewrite.lower.lowering import lower
 from bbrewrite.memory import check_memory
 from bbrewrite.plan.kernel import KernelProgram
-from bbrewrite.plan.planner import Plan, plan_program
+from bbrewrite.plan.planner import Plan, candidate_plans, plan_program
 from bbrewrite.plan.schedule import Machine
 from bbrewrite.plan.target import host_target
+from bbrewrite.resources import cache_directory
 from bbrewrite.rules.rules import RuleSet
-from bbrewrite.runtime.cache import cache_directory
 from bbrewrite.runtime.compiler import find_compiler
 from bbrewrite.runtime.module import CompiledProgram, build
 from bbrewrite.timing import run_and_time, timed
@@ -89,14 +90,18 @@ class Fusion:
     request: Request
     unfused: Plan
     fused: Plan
-    saturation: SaturationReport
+    graph: FrozenGraph
     saturate_ms: float
     extract_ms: float
 
     @property
+    def saturation(self) -> SaturationReport:
+        return self.graph.report
+
+    @property
     def text(self) -> str:
         """The fused block program, as it parses back."""
-        return print_block_program(self.fused.fused, self.request.rules.table)
+        return print_shared_program(self.fused.fused, self.request.rules.table)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -111,6 +116,15 @@ class Fusion:
     @property
     def after(self) -> Movement:
         return _movement(self.fused)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One of the plans from which the planner chooses, with its estimated time."""
+
+    movement: Movement
+    seconds: float
+    chosen: bool
 
 
 @dataclass(frozen=True)
@@ -173,9 +187,11 @@ def make_request(
     threads: int | None = None,
     fast_math: bool = False,
 ) -> Request:
-    """Loads the given arrays, settles extents and block sizes, and lowers. Raises InputError."""
+    """Loads the given arrays, settles extents and block sizes, checks reads, and lowers. Raises InputError."""
     given = load_arrays(program, inputs)
     extents = resolve_extents(program, sizes, given)
+    if isinstance(program, ArrayProgram):
+        check_bounds(program, extents, rules.table)
     chosen = with_choices(program, extents, blocks)
     return Request(chosen, lowered(chosen, rules.table), rules, extents, given, threads or default_threads(), fast_math)
 
@@ -187,7 +203,7 @@ def fuse(request: Request) -> Fusion:
     inlined = inline(blocks)
     siblings = sibling_pairs(blocks)
 
-    def planned(rules: RuleSet) -> tuple[Plan, SaturationReport, float, float]:
+    def planned(rules: RuleSet) -> tuple[Plan, FrozenGraph, float, float]:
         graph, saturate_ms = timed(
             lambda: saturate(
                 inlined.roots,
@@ -199,12 +215,24 @@ def fuse(request: Request) -> Fusion:
                 fast_math=request.fast_math,
             )
         )
-        plan, extract_ms = timed(lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine))
-        return plan, graph.report, saturate_ms, extract_ms
+        plan, extract_ms = timed(
+            lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine, inlined.roots)
+        )
+        return plan, graph, saturate_ms, extract_ms
 
     unfused, *_ = planned(replace(rules, rules=()))
-    fused, report, saturate_ms, extract_ms = planned(rules)
-    return Fusion(request, unfused, fused, report, saturate_ms, extract_ms)
+    fused, graph, saturate_ms, extract_ms = planned(rules)
+    return Fusion(request, unfused, fused, graph, saturate_ms, extract_ms)
+
+
+def candidate_movements(fusion: Fusion) -> tuple[Snapshot, ...]:
+    """What each of the plans that planning chose from moves, the unfused one first."""
+    request = fusion.request
+    machine = Machine(host_target(), request.threads, request.extents)
+    inlined = inline(request.blocks)
+    table = request.rules.table
+    plans = candidate_plans(fusion.graph, request.blocks, inlined.indices, table, machine, inlined.roots)
+    return tuple(Snapshot(_movement(plan), plan.seconds, plan.terms == fusion.fused.terms) for plan in plans)
 
 
 def run(request: Request, target: str, seed: int, step: Callable[[str], None] = lambda _: None) -> RunResult:
@@ -214,7 +242,6 @@ def run(request: Request, target: str, seed: int, step: Callable[[str], None] = 
     """
     check_memory(request.blocks, request.extents)
     arrays = draw_inputs(request.program, request.extents, seed, request.given)
-    # First of all, because it finds reads outside a tensor, which kernels do not look for.
     step("evaluating the reference")
     reference = evaluate_exactly(request.program, arrays, request.extents, request.rules.table)
     step("saturating and planning")
@@ -233,9 +260,11 @@ def run(request: Request, target: str, seed: int, step: Callable[[str], None] = 
 def prepare_numpy(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
     """Both forms as calls of the NumPy executor of kernels."""
     request = fusion.request
+    # Over nothing, only the unfused form has the program's meaning.
+    chosen = fusion.unfused if 0 in request.extents.values() else fusion.fused
     unfused, fused = (
         partial(run_kernels, plan.kernels, arrays, request.extents, request.rules.table)
-        for plan in (fusion.unfused, fusion.fused)
+        for plan in (fusion.unfused, chosen)
     )
     return Prepared(unfused, fused, 0.0, 0.0, ())
 
@@ -248,7 +277,14 @@ def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
     request = fusion.request
     programs = (fusion.unfused.kernels, fusion.fused.kernels)
     compiler = find_compiler()
-    sources, codegen_ms = timed(lambda: [print_programs([program], request.rules.table) for program in programs])
+    # The branch for extents of 0 is left out where there are none: it would only be compiled.
+    fallbacks = (None, fusion.unfused.kernels if 0 in request.extents.values() else None)
+    sources, codegen_ms = timed(
+        lambda: [
+            print_programs([program], request.rules.table, fallback)
+            for program, fallback in zip(programs, fallbacks, strict=True)
+        ]
+    )
 
     def build_one(source: Source) -> Path:
         try:

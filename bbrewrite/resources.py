@@ -1,8 +1,11 @@
-"""Finds the data that travels with the package: grammars, shipped rules, target descriptions and headers."""
+"""Finds the data that travels with the package (grammars, rules, targets) and where products are cached."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import platformdirs
 
 _PACKAGE = Path(__file__).parent
 
@@ -11,3 +14,9 @@ def resource_directory(name: str) -> Path:
     """The directory `grammar`, `rules` or `targets`: inside an installed wheel, or beside the package in a checkout."""
     installed = _PACKAGE / "data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name
+
+
+def cache_directory() -> Path:
+    """Where products are kept: BBREWRITE_CACHE_DIR, or the user's cache directory."""
+    named = os.environ.get("BBREWRITE_CACHE_DIR")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("bbrewrite"))

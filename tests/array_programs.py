@@ -34,7 +34,7 @@ def program(text: str) -> ArrayProgram:
 def extents_of(array_program: ArrayProgram, **changed: int) -> dict[str, int]:
     """The extents of root indices: the defaults, or those given."""
     roots = [index for index in array_program.indices if index.same_as is None]
-    return {index.name: changed.get(index.name, index.extent or 1) for index in roots}
+    return {index.name: changed.get(index.name, 1 if index.extent is None else index.extent) for index in roots}
 
 
 def draw_inputs(array_program: ArrayProgram, extents: Mapping[str, int], seed: int = 0) -> Arrays:

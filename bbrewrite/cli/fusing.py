@@ -13,9 +13,10 @@ from rich.console import Console
 # Saturation imports its engine when first used; here it is imported at once, so that it counts as import time.
 import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnusedImport]
 
+from bbrewrite.cli.exit_codes import WRONG_RESULT
 from bbrewrite.cli.report import print_fusion
 from bbrewrite.codegen.project import project_files
-from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted
 from bbrewrite.pipeline import Request, fuse, make_request, read_program
 from bbrewrite.rules.load import load_rules
 from bbrewrite.timing import timed
@@ -25,6 +26,8 @@ def read_request(rules: Path, program: Path, **choices: Any) -> tuple[Request, f
     """Reads and checks everything that the user gave; and how long parsing took. Raises InputError."""
     ruleset, rules_ms = timed(lambda: load_rules(rules))
     parsed, program_ms = timed(lambda: read_program(program, ruleset.table))
+    if ruleset.warnings:
+        click.echo(f"{rules}: {counted(len(ruleset.warnings), 'warning')}; `bbrewrite check` shows them", err=True)
     return make_request(parsed, ruleset, **choices), rules_ms + program_ms
 
 
@@ -39,13 +42,25 @@ def progress() -> Generator[Callable[[str], None]]:
         yield status.update
 
 
-def fuse_command(**options: Any) -> None:
-    """Prints the fused block program, its movement and derivation."""
+def fuse_command(explain: bool, stats: bool, snapshots: bool, as_json: bool, **options: Any) -> None:
+    """Prints the fused block program and its movement, and what else is asked for.
+
+    Exits with 1 where a step of the derivation does not hold.
+    """
     request, _ = read_request(**options)
     with progress() as step:
         step("saturating and planning")
         fusion = fuse(request)
-    print_fusion(Console(highlight=False), fusion)
+    if not as_json:
+        print_fusion(Console(highlight=False), fusion)
+    asked = {"explain": explain, "stats": stats, "snapshots": snapshots}
+    parts = [name for name, wanted in asked.items() if wanted]
+    if not parts and not as_json:
+        return
+    from bbrewrite.cli.explaining import explain_fusion
+
+    if not explain_fusion(fusion, parts, as_json):
+        click.get_current_context().exit(WRONG_RESULT)
 
 
 def codegen_command(output: Path, **options: Any) -> None:
@@ -53,7 +68,8 @@ def codegen_command(output: Path, **options: Any) -> None:
     request, _ = read_request(**options)
     with progress() as step:
         step("saturating and planning")
-        files = project_files(fuse(request).fused.kernels, request.rules.table)
+        fusion = fuse(request)
+        files = project_files(fusion.fused.kernels, request.rules.table, fusion.unfused.kernels)
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():

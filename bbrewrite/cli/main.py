@@ -117,11 +117,27 @@ def run(**options: Any) -> None:
 @_RULES
 @_PROGRAM
 @_FUSION
+@click.option("--explain", is_flag=True, help="The derivation of the plan, each step checked.")
+@click.option("--stats", is_flag=True, help="Tries, hits, time and new nodes of every rule.")
+@click.option("--snapshots", is_flag=True, help="The plans from which the cheapest was chosen.")
+@click.option("--json", "as_json", is_flag=True, help="What these options ask for as one JSON object.")
 def fuse(**options: Any) -> None:
     """Print the fused block program and its data movement."""
     from bbrewrite.cli.fusing import fuse_command
 
     fuse_command(**options)
+
+
+@cli.command("why-not")
+@click.argument("name", metavar="RULE")
+@click.argument("paths", nargs=-1, required=True, metavar="[RULES] PROGRAM", type=click.Path(path_type=Path))
+@click.option("--rules", type=click.Path(path_type=Path), help="Rule files; by default those that come with bbrewrite.")
+@_FUSION
+def why_not(**options: Any) -> None:
+    """Say why a rule did not fire on a program, or where it did."""
+    from bbrewrite.cli.explaining import why_not_command
+
+    why_not_command(**options)
 
 
 @cli.command()
@@ -150,8 +166,9 @@ def codegen(**options: Any) -> None:
 @_RULES
 @click.argument("program", type=click.Path(path_type=Path), required=False)
 @click.option("--emit", type=click.Choice(["egglog"]), help="Print the rules as an egglog program.")
+@click.option("--types", is_flag=True, help="Print what each rule's variables were inferred to be.")
 def check(**options: Any) -> None:
-    """Parse and type-check rules and, if given, a program."""
+    """Parse and type-check rules, run their examples, and check a program if one is given."""
     from bbrewrite.cli.checking import check_command
 
     check_command(**options)
@@ -176,6 +193,16 @@ def fuzz(**options: Any) -> None:
     from bbrewrite.cli.fuzzing import fuzz_command
 
     fuzz_command(**options)
+
+
+@cli.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; name what would change and exit with 1.")
+def fmt(**options: Any) -> None:
+    """Lay out rule files and programs in one way, in place; `-` is standard input."""
+    from bbrewrite.cli.formatting import fmt_command
+
+    fmt_command(**options)
 
 
 @cli.command()

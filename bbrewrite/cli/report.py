@@ -24,6 +24,7 @@ def print_run(console: Console, result: RunResult) -> None:
     """Everything about a run: the fused program, what it saves, how it was derived, and whether it is right."""
     fusion = result.fusion
     _print_heading(console, result)
+    print_block_program(console, fusion.text)
     _print_kernels(console, fusion)
     times = (median(result.unfused_ms), median(result.fused_ms))
     _print_table(console, [*_movement_rows(fusion.before, fusion.after), _time_row("time", *times)])

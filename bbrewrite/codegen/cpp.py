@@ -1,12 +1,13 @@
 """Prints kernel programs as C++20 with OpenMP: a function for each kernel and one `extern "C"` entry point a program.
 
-Extents are arguments, block sizes are constants. Tensors are dense, row-major arrays. The text needs the header
+The entry point of `attention` is `bb_attention`: without the prefix, a program `exp` would be the C library's. Extents
+are arguments, block sizes are constants. Tensors are dense, row-major arrays. The text needs the header
 `bb.hpp` and nothing else of this project.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bbrewrite.codegen.functions import FunctionPrinter
@@ -24,6 +25,8 @@ _PRELUDE = """\
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <omp.h>
+#include <vector>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -58,24 +61,32 @@ class Source:
     entry_points: tuple[EntryPoint, ...]
 
 
-def print_programs(programs: Sequence[KernelProgram], table: OperatorTable) -> Source:
-    """One translation unit for several programs. Raises BlockTypeError for an ill-typed kernel."""
+def print_programs(
+    programs: Sequence[KernelProgram], table: OperatorTable, fallback: KernelProgram | None = None
+) -> Source:
+    """One translation unit for several programs. Raises BlockTypeError for an ill-typed kernel.
+
+    `fallback` is an unfused form of the programs. Where an extent is 0 they do what it does: moving a factor out of a
+    sum over nothing, say, changes the result if the factor is infinite.
+    """
     names = Names(frozenset({"bb_blocks", "bb_aligned", "bb_inside"}))
-    entry_names = [names.fresh(program.name) for program in programs]
+    entry_names = [names.fresh(f"bb_{program.name}") for program in programs]
     functions = FunctionPrinter(table, names)
     kernels = [[print_kernel(kernel, table, functions, names) for kernel in program.kernels] for program in programs]
+    unfused = [print_kernel(kernel, table, functions, names) for kernel in fallback.kernels] if fallback else []
     points = [entry_point(program, name) for program, name in zip(programs, entry_names, strict=True)]
-    parts = [_PRELUDE, *functions.definitions]
-    for program, printed, point in zip(programs, kernels, points, strict=True):
-        parts += [function.text for function in printed]
-        parts.append(_entry_text(program, printed, point))
+    # Inside a namespace, functions may be called what functions of the C library are called.
+    parts = [_PRELUDE, "namespace generated {\n", *functions.definitions]
+    parts += [function.text for printed in (*kernels, unfused) for function in printed]
+    parts.append("}  // namespace generated\n")
+    branch = (fallback, unfused) if fallback else None
+    parts += [_entry_text(printed, point, branch) for printed, point in zip(kernels, points, strict=True)]
     return Source("\n".join(parts), tuple(points))
 
 
 def entry_point(program: KernelProgram, name: str) -> EntryPoint:
     """The C function of a program."""
-    # Arguments must not hide the kernels that the function calls.
-    names = Names(frozenset({"threads", *(f"kernel_{kernel.name}" for kernel in program.kernels)}))
+    names = Names(frozenset({"threads"}))
     tensors = (*program.inputs, *program.outputs, *program.buffers)
     return EntryPoint(
         name,
@@ -84,18 +95,38 @@ def entry_point(program: KernelProgram, name: str) -> EntryPoint:
     )
 
 
-def _entry_text(program: KernelProgram, kernels: Sequence[KernelFunction], point: EntryPoint) -> str:
+def _entry_text(
+    kernels: Sequence[KernelFunction],
+    point: EntryPoint,
+    fallback: tuple[KernelProgram, Sequence[KernelFunction]] | None,
+) -> str:
     tensors = {tensor.name: name for tensor, name in point.tensor_arguments}
     extents = dict(point.extent_arguments)
-    used = {name for function in kernels for name in function.extents}
+    called = (*kernels, *(fallback[1] if fallback else ()))
+    used = {name for function in called for name in function.extents} if not fallback else set(extents)
     unused = [extents[name] for name in extents if name not in used]
-    unused += [] if any(kernel.grid for kernel in program.kernels) else ["threads"]
+    unused += [] if any(function.takes_threads for function in called) else ["threads"]
     writer = Writer()
+
+    def calls(functions: Sequence[KernelFunction], tensors: Mapping[str, str]) -> None:
+        for function in functions:
+            passed = [tensors[tensor] for tensor in function.tensors] + [extents[name] for name in function.extents]
+            passed += ["threads"] if function.takes_threads else []
+            writer.line(f"generated::{function.name}({', '.join(passed)});")
+
     with writer.block(f'extern "C" {point.declaration}'):
         for name in unused:
             writer.line(f"(void){name};")
-        for kernel, function in zip(program.kernels, kernels, strict=True):
-            passed = [tensors[tensor] for tensor in function.tensors] + [extents[name] for name in function.extents]
-            passed += ["threads"] if kernel.grid else []
-            writer.line(f"{function.name}({', '.join(passed)});")
+        if fallback and extents:
+            program, functions = fallback
+            with writer.block(f"if ({' || '.join(f'{name} == 0' for name in extents.values())})"):
+                writer.line("// Over nothing, the program means what it meant before fusion.")
+                names = Names(frozenset({"threads", *extents.values(), *tensors.values()}))
+                buffers = {buffer.name: names.fresh(buffer.name) for buffer in program.buffers}
+                for buffer in program.buffers:
+                    size = " * ".join(extents[program.indices.root(index)] for index in buffer.indices) or "1"
+                    writer.line(f"std::vector<{storage_type(buffer.element)}> {buffers[buffer.name]}({size});")
+                calls(functions, tensors | {name: f"{variable}.data()" for name, variable in buffers.items()})
+                writer.line("return;")
+        calls(kernels, tensors)
     return writer.text

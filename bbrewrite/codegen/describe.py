@@ -4,31 +4,49 @@ from __future__ import annotations
 
 import math
 
+from bbrewrite.codegen.steps import Assign, Fold
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.terms import Apply, Cast, IndexValue, Local, Number, Read, Size, Term
-from bbrewrite.plan.kernel import Let, LocalBlock, Store, Update
+from bbrewrite.core.terms import Apply, Cast, IndexValue, Local, Number, Read, Size, Term, walk
+from bbrewrite.plan.kernel import Let, LocalBlock, Merge, Store, Update
 
 _ATOM = 9
+_LONGEST = 200
 
 
-def describe(statement: Let | Update | Store, table: OperatorTable) -> str:
+def describe(statement: Let | Update | Store | Merge, table: OperatorTable) -> str:
     """`E = exp(S - M)`; an update is written `:=`."""
-    expression = describe_term(statement.expression, table)
     match statement:
-        case Store(tensor):
-            return f"{_subscripted(tensor.name, tensor.indices)} = {expression}"
-        case Let(target):
-            return f"{_block(target)} = {expression}"
-        case Update(target):
-            return f"{_block(target)} := {expression}"
+        case Store(tensor, expression):
+            return f"{_subscripted(tensor.name, tensor.indices)} = {describe_term(expression, table)}"
+        case Let(target, expression):
+            return f"{_block(target)} = {describe_term(expression, table)}"
+        case Update(target, expression):
+            return f"{_block(target)} := {describe_term(expression, table)}"
+        case Merge(target, source, monoid):
+            return f"{_block(target)} = {monoid} of every thread's {_block(source)}"
+
+
+def describe_step(step: Assign | Fold, table: OperatorTable) -> str:
+    """A step as the statement that it is by itself."""
+    expression = step.expression if isinstance(step, Assign) else step.fold
+    return describe(
+        Let(step.target, expression) if isinstance(step.target, LocalBlock) else Store(step.target, expression), table
+    )
 
 
 def describe_term(term: Term, table: OperatorTable) -> str:
-    """The term in the block language."""
-    return _term(term, table)[0]
+    """The term in the block language; operands that would make it too long to read are left out."""
+    texts: dict[Term, _Text] = {}
+    for node in walk(term):
+        texts[node] = _text(node, texts, table)
+    return texts[term][0]
 
 
-def _term(term: Term, table: OperatorTable) -> tuple[str, int]:
+# A text and the precedence of its outermost operator.
+type _Text = tuple[str, int]
+
+
+def _text(term: Term, texts: dict[Term, _Text], table: OperatorTable) -> _Text:
     match term:
         case Number(value):
             if math.isinf(value):
@@ -44,16 +62,15 @@ def _term(term: Term, table: OperatorTable) -> tuple[str, int]:
         case Local(name, indices):
             return _subscripted(name, indices), _ATOM
         case Cast(_, value):
-            return _term(value, table)
+            return texts[value]
         case Apply(name, operands, indices):
-            return _apply(name, [_term(operand, table) for operand in operands], indices, table)
+            text = _apply(name, [texts[operand] for operand in operands], indices, table)
+            return text if len(text[0]) <= _LONGEST else (f"{name}(...)", _ATOM)
         case _:
             raise AssertionError(term)
 
 
-def _apply(
-    name: str, operands: list[tuple[str, int]], indices: tuple[str, ...], table: OperatorTable
-) -> tuple[str, int]:
+def _apply(name: str, operands: list[_Text], indices: tuple[str, ...], table: OperatorTable) -> _Text:
     function = table.functions.get(name)
     if function is None or not function.symbol:
         return f"{name}({', '.join([text for text, _ in operands] + list(indices))})", _ATOM

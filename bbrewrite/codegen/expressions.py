@@ -60,6 +60,7 @@ class EntryPrinter:
         self._parameters = parameters or {}
         self._uses: Counter[Entry] = Counter()
         self._printed: dict[Entry, str] = {}
+        self._depths: dict[Entry, int] = {}
         self._kept: dict[tuple[Entry, Element], str] = {}
         self.lines: list[list[str]] = [[], [], []]
 
@@ -144,11 +145,12 @@ class EntryPrinter:
         return name
 
     def _depth(self, entry: Entry) -> int:
-        match entry.term:
-            case Apply() | Cast():
-                return max((self._depth(operand) for operand, _ in self._operands(entry)), default=0)
-            case _:
-                return _depth_of(entry.positions)
+        """How many loops deep the entry's value changes."""
+        if entry not in self._depths:
+            operands = [self._depth(operand) for operand, _ in self._operands(entry)]
+            changes = isinstance(entry.term, Apply | Cast)
+            self._depths[entry] = max(operands, default=0) if changes else _depth_of(entry.positions)
+        return self._depths[entry]
 
     def _fresh_text(self, entry: Entry, depth: int) -> str:
         match entry.term:

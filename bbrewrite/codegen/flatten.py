@@ -12,15 +12,32 @@ from dataclasses import dataclass, field
 
 from bbrewrite.codegen.access import classify, is_row_contiguous
 from bbrewrite.codegen.describe import describe
+from bbrewrite.codegen.first_iterations import without_fills
+from bbrewrite.codegen.rows import merge_rows, single_rows
 from bbrewrite.codegen.scalars import entries, value_element, work_of
-from bbrewrite.codegen.steps import Assign, FlatKernel, Fold, Pack, PackedOperand, Product, Remark, Repeat, Step
+from bbrewrite.codegen.steps import (
+    Assign,
+    ByFirst,
+    Combine,
+    FlatKernel,
+    Fold,
+    Pack,
+    PackedOperand,
+    Product,
+    Remark,
+    Repeat,
+    Step,
+    Wait,
+    leaf_name,
+    names_written,
+)
 from bbrewrite.codegen.views import without_views
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up, walk
 from bbrewrite.core.types import BlockType, Typing
-from bbrewrite.plan.kernel import Kernel, LocalBlock, Loop, Statement, Store, compute_element
+from bbrewrite.plan.kernel import Barrier, Kernel, LocalBlock, Loop, Merge, Statement, Store, compute_element
 
 # A subterm of at least this work (vector instructions) is worth a block of its own when it would be computed again.
 _COSTLY = 4.0
@@ -29,8 +46,9 @@ _COSTLY = 4.0
 def flatten(kernel: Kernel, table: OperatorTable) -> FlatKernel:
     """The kernel's steps. Raises BlockTypeError for an ill-typed expression."""
     memory = _Memory(without_views(kernel), table)
-    steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid))
-    return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed))
+    steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid), kernel.is_split)
+    steps = merge_rows(without_fills(steps), kernel.indices, memory.typing, table)
+    return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed), single_rows(steps))
 
 
 class _Memory:
@@ -77,36 +95,50 @@ class _Scope:
     )
     borrowed: list[PackedOperand] = field(default_factory=list[PackedOperand])
 
-    def wrote(self, names: set[str]) -> None:
+    def wrote(self, names: frozenset[str]) -> None:
         """Forgets packed operands whose source has changed."""
         for key in list(self.packed):
-            if _leaf_name(key[0]) in names:
+            if leaf_name(key[0]) in names:
                 del self.packed[key]
 
 
-def _statements(memory: _Memory, body: tuple[Statement, ...], bound: frozenset[str]) -> tuple[Step, ...]:
+def _statements(
+    memory: _Memory, body: tuple[Statement, ...], bound: frozenset[str], together: bool
+) -> tuple[Step, ...]:
+    """Steps of a list of statements inside loops over `bound`; `together` where all processors do the same."""
     scope = _Scope()
     for statement in body:
         if isinstance(statement, Loop):
-            inner = _statements(memory, statement.body, bound | {statement.index})
-            scope.steps.append(Repeat(statement.index, inner))
-            scope.wrote(_written(inner))
+            inner = _statements(memory, statement.body, bound | {statement.index}, together and not statement.shared)
+            scope.steps.append(Repeat(statement.index, inner, statement.shared))
+            scope.wrote(frozenset[str]().union(*map(names_written, inner)))
             continue
-        scope.steps.append(Remark(describe(statement, memory.table)))
+        if isinstance(statement, Barrier):
+            scope.steps.append(Wait())
+            continue
+        remark = Remark(describe(statement, memory.table))
+        if isinstance(statement, Merge):
+            scope.steps += [remark, Combine(statement.target, statement.source, statement.monoid)]
+            scope.wrote(frozenset({statement.target.name}))
+            continue
         target = statement.tensor if isinstance(statement, Store) else statement.target
         unbound = [index for index in _list_indices(target) if index not in bound]
-        if unbound:
-            # A whole local list is initialised at once.
+        outside = statement.expression.free - bound - set(unbound)
+        assert not outside, f"{remark.text} stands outside the loops over {', '.join(sorted(outside))}"
+        alone = together and isinstance(statement, Store)
+        if unbound or alone:
+            # A whole local list is initialised at once; what one processor packs is not there for others.
             inner_scope = _Scope()
             _StatementFlattener(memory, inner_scope, target).run(statement.expression)
-            steps = tuple(inner_scope.steps)
+            steps = (remark, *inner_scope.steps)
             memory.unused += inner_scope.borrowed
             for index in reversed(unbound):
                 steps = (Repeat(index, steps),)
-            scope.steps += steps
+            scope.steps += (ByFirst(steps),) if alone else steps
         else:
+            scope.steps.append(remark)
             _StatementFlattener(memory, scope, target).run(statement.expression)
-        scope.wrote({target.name})
+        scope.wrote(frozenset({target.name}))
     memory.unused += scope.borrowed
     return tuple(scope.steps)
 
@@ -342,23 +374,5 @@ def _list_indices(target: LocalBlock | Tensor) -> tuple[str, ...]:
     return target.list_indices if isinstance(target, LocalBlock) else ()
 
 
-def _leaf_name(leaf: Read | Local) -> str:
-    return leaf.tensor if isinstance(leaf, Read) else leaf.name
-
-
 def _stem(term: Term) -> str:
-    return f"{_leaf_name(term)}_block" if isinstance(term, Read | Local) else "block"
-
-
-def _written(steps: tuple[Step, ...]) -> set[str]:
-    """The names of local blocks and tensors that steps write."""
-    names: set[str] = set()
-    for step in steps:
-        match step:
-            case Assign(target) | Fold(target) | Product(target):
-                names.add(target.name)
-            case Repeat(_, body):
-                names |= _written(body)
-            case Pack() | Remark():
-                pass
-    return names
+    return f"{leaf_name(term)}_block" if isinstance(term, Read | Local) else "block"

@@ -14,12 +14,29 @@ from bbrewrite.codegen.expressions import UserFunctions
 from bbrewrite.codegen.flatten import flatten
 from bbrewrite.codegen.names import Names
 from bbrewrite.codegen.scope import KernelScope
-from bbrewrite.codegen.statements import StepPrinter
-from bbrewrite.codegen.steps import Assign, FlatKernel, Fold, Pack, PackedOperand, Product, Remark, Repeat, Step
+from bbrewrite.codegen.statements import Parts, StepPrinter
+from bbrewrite.codegen.steps import (
+    Assign,
+    ByFirst,
+    Combine,
+    FlatKernel,
+    Fold,
+    Pack,
+    PackedOperand,
+    Product,
+    Remark,
+    Repeat,
+    Rows,
+    Step,
+    Wait,
+    WhereEmpty,
+    leaves_read,
+    walk_steps,
+)
 from bbrewrite.codegen.text import Writer, signature, storage_type, value_type
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Local, Read, Term, walk
+from bbrewrite.core.terms import Local, Read
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import Kernel, LocalBlock, compute_element
 
@@ -36,6 +53,7 @@ class KernelFunction:
     text: str
     tensors: tuple[str, ...]
     extents: tuple[str, ...]
+    takes_threads: bool
 
 
 def print_kernel(kernel: Kernel, table: OperatorTable, functions: UserFunctions, names: Names) -> KernelFunction:
@@ -46,20 +64,26 @@ def print_kernel(kernel: Kernel, table: OperatorTable, functions: UserFunctions,
 class _KernelPrinter:
     def __init__(self, kernel: Kernel, table: OperatorTable, functions: UserFunctions, names: Names) -> None:
         self._kernel = kernel
-        self._name = names.fresh(f"kernel_{kernel.name}")
+        self._name = names.fresh(kernel.name)
         self._flat: FlatKernel = flatten(kernel, table)
         self._writer = Writer()
         inner = names.inner()
         self._threads = inner.fresh("threads")
         self._memory = inner.fresh("memory")
+        self._parts = Parts(inner.fresh("part"), inner.fresh("parts"), {}) if kernel.is_split else None
         self._tensors = tuple(dict.fromkeys((*kernel.reads, *kernel.writes)))
         written = frozenset(tensor.name for tensor in kernel.writes)
-        self._scope = KernelScope(inner, kernel.indices, self._tensors, written, self._flat.blocks)
+        self._scope = KernelScope(
+            inner, kernel.indices, self._tensors, written, self._flat.blocks, self._flat.single_rows
+        )
         for operand in self._flat.packed:
             self._scope.locals[operand.name] = inner.fresh(operand.name)
         types = {block.name: block.type for block in self._flat.blocks}
         typing = Typing(table, kernel.indices, {tensor.name: tensor for tensor in self._tensors}, types)
-        self._printer = StepPrinter(self._writer, table, typing, functions, self._scope)
+        if self._parts:
+            for block in self._merged():
+                self._parts.pointers[block.name] = inner.fresh(f"{block.name}_parts")
+        self._printer = StepPrinter(self._writer, table, typing, functions, self._scope, self._parts)
         self._bound: list[str] = []
 
     def function(self) -> KernelFunction:
@@ -71,7 +95,7 @@ class _KernelPrinter:
         blocks = [(names.block, index.block) for index, names in indices if names.block in mentioned]
         sizes = [(index.name, names.size) for index, names in indices if not index.same_as and names.size in mentioned]
         taken = [f"{self._qualified(tensor)} {self._scope.pointers[tensor.name]}" for tensor in self._tensors]
-        taken += [f"int64_t {size}" for _, size in sizes] + ([f"int {self._threads}"] if self._kernel.grid else [])
+        taken += [f"int64_t {size}" for _, size in sizes] + ([f"int {self._threads}"] if self._is_parallel else [])
         writer = Writer()
         writer.line(self._summary())
         with writer.block(signature(f"static void {self._name}", taken)):
@@ -79,13 +103,22 @@ class _KernelPrinter:
                 writer.line(f"constexpr int64_t {name} = {block};")
             writer.paste(body)
         return KernelFunction(
-            self._name, writer.text, tuple(t.name for t in self._tensors), tuple(name for name, _ in sizes)
+            self._name,
+            writer.text,
+            tuple(t.name for t in self._tensors),
+            tuple(name for name, _ in sizes),
+            self._is_parallel,
         )
+
+    @property
+    def _is_parallel(self) -> bool:
+        return bool(self._kernel.grid) or self._parts is not None
 
     def _summary(self) -> str:
         reads = ", ".join(tensor.name for tensor in self._kernel.reads) or "nothing"
         writes = ", ".join(tensor.name for tensor in self._kernel.writes)
         grid = f"In parallel over {', '.join(self._kernel.grid)}" if self._kernel.grid else "One thread"
+        grid = "All threads together" if self._parts else grid
         return f"// {grid}. Reads {reads}; writes {writes}."
 
     def _qualified(self, tensor: Tensor) -> str:
@@ -96,6 +129,9 @@ class _KernelPrinter:
 
     def _parallel(self) -> None:
         *outer, innermost = self._kernel.grid or ("",)
+        if self._parts:
+            self._together(self._parts)
+            return
         if not innermost:
             self._memory_declarations(on_stack=False)
             self._memory_declarations(on_stack=True)
@@ -113,6 +149,28 @@ class _KernelPrinter:
                     self._block_bounds(name)
                 self._memory_declarations(on_stack=True)
                 self._body()
+
+    def _together(self, parts: Parts) -> None:
+        """All threads run the body; each lets the others know where its accumulators are."""
+        merged = self._merged()
+        for block in merged:
+            self._writer.line(f"std::vector<const {self._kind(block)}*> {parts.pointers[block.name]}({self._threads});")
+        self._writer.line(f"#pragma omp parallel num_threads({self._threads})")
+        with self._writer.block(""):
+            self._writer.line(f"const int64_t {parts.own} = omp_get_thread_num();")
+            self._writer.line(f"const int64_t {parts.count} = omp_get_num_threads();")
+            self._memory_declarations(on_stack=False)
+            self._memory_declarations(on_stack=True)
+            for block in merged:
+                place = "" if block.type.axes or block.list_indices else "&"
+                name = self._scope.locals[block.name]
+                self._writer.line(f"{parts.pointers[block.name]}[{parts.own}] = {place}{name};")
+            self._body()
+
+    def _merged(self) -> list[LocalBlock]:
+        """The accumulators that threads combine."""
+        sources = [step.source for step in walk_steps(self._flat.steps) if isinstance(step, Combine)]
+        return list(dict.fromkeys(sources))
 
     def _body(self) -> None:
         self._bound = list(self._kernel.grid)
@@ -160,7 +218,7 @@ class _KernelPrinter:
         if block.list_indices:
             return None
         size = compute_element(block.type.element).size_bytes
-        for axis in block.type.axes:
+        for axis in self._scope.kept_axes(block):
             size *= self._kernel.indices[axis].block or 1
         return size
 
@@ -173,7 +231,7 @@ class _KernelPrinter:
         if isinstance(block, PackedOperand):
             return f"bb::packed_size<{self._kind(block)}>({block.contracted}, {block.columns})"
         factors = [self._scope.steps_of(index) for index in block.list_indices]
-        factors += [self._scope.index(axis).block for axis in block.type.axes]
+        factors += [self._scope.index(axis).block for axis in self._scope.kept_axes(block)]
         return " * ".join(factors)
 
     @staticmethod
@@ -185,6 +243,14 @@ class _KernelPrinter:
     def _block_loop(self, name: str) -> str:
         index = self._scope.index(name)
         return f"for (int64_t {index.number} = 0; {index.number} < {self._scope.steps_of(name)}; ++{index.number})"
+
+    def _shared_loop(self, name: str) -> str:
+        """A loop over this thread's share of the blocks."""
+        assert self._parts
+        number, steps = self._scope.index(name).number, self._scope.steps_of(name)
+        own, count = self._parts.own, self._parts.count
+        first, end = f"{steps} * {own} / {count}", f"{steps} * ({own} + 1) / {count}"
+        return f"for (int64_t {number} = {first}; {number} < {end}; ++{number})"
 
     def _block_bounds(self, name: str) -> None:
         index = self._scope.index(name)
@@ -199,14 +265,26 @@ class _KernelPrinter:
                 case Remark(text):
                     self._writer.line()
                     self._writer.line(f"// {text}")
-                case Repeat(index, body):
-                    with self._writer.block(self._block_loop(index)):
+                case Repeat(index, body, shared):
+                    with self._writer.block(self._shared_loop(index) if shared else self._block_loop(index)):
                         self._block_bounds(index)
                         self._bound.append(index)
                         self._pointers(body, new=index)
                         self._steps(body)
                         self._bound.pop()
-                case Assign() | Fold() | Pack() | Product():
+                case WhereEmpty(index, body):
+                    with self._writer.block(f"if ({self._scope.index(index).size} == 0)"):
+                        self._steps(body)
+                case ByFirst(body):
+                    assert self._parts
+                    with self._writer.block(f"if ({self._parts.own} == 0)"):
+                        self._steps(body)
+                case Wait():
+                    self._writer.line("#pragma omp barrier")
+                case Rows():
+                    self._writer.line()
+                    self._printer.step(step)
+                case Assign() | Fold() | Pack() | Product() | Combine():
                     self._printer.step(step)
 
     def _pointers(self, steps: tuple[Step, ...], new: str | None) -> None:
@@ -224,33 +302,9 @@ def _name(block: LocalBlock | PackedOperand) -> str:
     return block.name
 
 
-def _terms(steps: tuple[Step, ...]) -> Iterator[Term]:
-    for step in steps:
-        match step:
-            case Assign(_, expression):
-                yield expression
-            case Fold(_, fold):
-                yield fold
-            case Pack(_, source):
-                yield source
-            case Product(_, left):
-                yield left
-            case Repeat(_, body):
-                yield from _terms(body)
-            case Remark():
-                pass
-
-
 def _leaves(steps: tuple[Step, ...], scope: KernelScope) -> Iterator[Read | Local]:
     """Every place that steps read or write."""
-    for step in steps:
-        match step:
-            case Assign(target) | Fold(target) | Product(target):
-                yield scope.target(target)
-            case Repeat(_, body):
-                yield from _leaves(body, scope)
-            case Pack() | Remark():
-                pass
-        if not isinstance(step, Repeat):
-            for term in _terms((step,)):
-                yield from (leaf for leaf in walk(term) if isinstance(leaf, Read | Local))
+    for step in walk_steps(steps):
+        if isinstance(step, Assign | Fold | Product | Combine):
+            yield scope.target(step.target)
+        yield from leaves_read(step)

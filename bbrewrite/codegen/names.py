@@ -127,6 +127,11 @@ _RESERVED = frozenset(
         "size_t",
     ]
 )
+# Macros of the headers that generated source includes.
+_MACRO = re.compile(
+    r"NULL|EOF|HUGE_VALF?L?|BUFSIZ|RAND_MAX|(M|FP|BB|EXIT|MB|MATH)_[A-Z0-9_]+|U?INT[A-Z0-9]*_[A-Z0-9_]+|"
+    r"(SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_[A-Z0-9_]+"
+)
 
 
 class Names:
@@ -151,7 +156,7 @@ class Names:
 
 
 def identifier(name: str) -> str:
-    """The name with every character that C++ may not take written as its code point."""
+    """The name with every character that C++ may not take written as its code point; never a macro's."""
     legal = re.sub(r"[^A-Za-z0-9_]", lambda match: f"u{ord(match.group()):x}", name)
     legal = re.sub(r"__+", "_", legal).lstrip("_") or "x"
-    return f"x{legal}" if legal[0].isdigit() else legal
+    return f"x{legal}" if legal[0].isdigit() or _MACRO.fullmatch(legal) else legal

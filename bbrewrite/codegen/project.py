@@ -44,9 +44,11 @@ _ROLES = {
 }
 
 
-def project_files(program: KernelProgram, table: OperatorTable) -> dict[str, str]:
-    """The files by name. Raises BlockTypeError for an ill-typed kernel."""
-    source = print_programs([program], table)
+def project_files(
+    program: KernelProgram, table: OperatorTable, fallback: KernelProgram | None = None
+) -> dict[str, str]:
+    """The files by name; `fallback` is for extents of 0, see `print_programs`. Raises BlockTypeError."""
+    source = print_programs([program], table, fallback)
     (entry,) = source.entry_points
     name = identifier(program.name)
     headers = sorted((resource_directory("targets") / "cpp").glob("*.hpp"))
@@ -68,8 +70,10 @@ def c_header(program: KernelProgram, entry: EntryPoint) -> str:
     for index, name in entry.extent_arguments:
         usual = program.indices.extent(index)
         lines.append(f" *   {name}: the extent of {index}" + (f", usually {usual}" if usual is not None else ""))
+    split = any(kernel.is_split for kernel in program.kernels)
+    dependence = "sums are rounded differently for different numbers" if split else "the result does not depend on it"
     lines += [
-        " *   threads: how many threads to use, at least 1; the result does not depend on it",
+        f" *   threads: how many threads to use, at least 1; {dependence}",
         " *",
         " * Arrays are dense and row-major. Outputs and intermediate memory must not overlap any other array. */",
     ]

@@ -7,7 +7,6 @@ generator uses to name an entry along an axis; nothing here prints.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import Operator, OperatorTable, Signature
@@ -41,18 +40,24 @@ def operand_positions[P](
 
 def entries(
     term: Term, positions: tuple[int, ...], typing: Typing, table: OperatorTable
-) -> Iterator[tuple[Term, tuple[int, ...]]]:
-    """The leaves that an entry of a fold-free term reads, each with the entry at which it is read."""
-    match term:
-        case Apply(name, operands):
-            ranks = tuple(len(typing.block(operand).axes) for operand in operands)
-            places = operand_positions(table.operators[name], ranks, positions)
-            for operand, place in zip(operands, places, strict=True):
-                yield from entries(operand, place, typing, table)
-        case Cast(_, value):
-            yield from entries(value, positions, typing, table)
-        case _:
-            yield term, positions
+) -> set[tuple[Term, tuple[int, ...]]]:
+    """The subterms of a fold-free term of which an entry is needed, each with that entry."""
+    needed: set[tuple[Term, tuple[int, ...]]] = set()
+
+    def need(node: Term, places: tuple[int, ...]) -> None:
+        if (node, places) in needed:
+            return
+        needed.add((node, places))
+        if isinstance(node, Apply):
+            ranks = tuple(len(typing.block(operand).axes) for operand in node.operands)
+            inner = operand_positions(table.operators[node.operator], ranks, places)
+            for operand, place in zip(node.operands, inner, strict=True):
+                need(operand, place)
+        elif isinstance(node, Cast):
+            need(node.value, places)
+
+    need(term, positions)
+    return needed
 
 
 def work_of(term: Term, table: OperatorTable) -> float:

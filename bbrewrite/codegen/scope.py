@@ -50,7 +50,10 @@ class Place:
 
 
 class KernelScope:
-    """See the module text. `blocks` are the kernel's local blocks with its temporaries."""
+    """See the module text. `blocks` are the kernel's local blocks with its temporaries.
+
+    Of `single_rows` one row at a time is kept: all rows of such a block lie in the same place.
+    """
 
     def __init__(
         self,
@@ -59,7 +62,9 @@ class KernelScope:
         tensors: Sequence[Tensor],
         written: frozenset[str],
         blocks: Sequence[LocalBlock],
+        single_rows: frozenset[str] = frozenset(),
     ) -> None:
+        self._single_rows = single_rows
         self.names = names
         self.indices = indices
         self.tensors = {tensor.name: tensor for tensor in tensors}
@@ -93,6 +98,10 @@ class KernelScope:
         index = self.index(name)
         return f"bb_blocks({index.size}, {index.block})" if index.block else index.size
 
+    def kept_axes(self, block: LocalBlock) -> tuple[str, ...]:
+        """The axes along which a local block has memory."""
+        return block.type.axes[1:] if block.name in self._single_rows else block.type.axes
+
     def place(self, leaf: Read | Local) -> Place:
         """Where a placed read or a local block lies; its pointer is declared by `declarations`."""
         if leaf not in self._places:
@@ -109,6 +118,7 @@ class KernelScope:
         block = self.blocks[leaf.name]
         sizes = [self.index(axis).block for axis in block.type.axes]
         strides = tuple(" * ".join(sizes[axis + 1 :]) or "1" for axis in range(len(sizes)))
+        strides = ("0", *strides[1:]) if leaf.name in self._single_rows else strides
         pointer = self.names.fresh(f"{leaf.name}_{'_'.join(leaf.indices)}") if leaf.indices else self.locals[leaf.name]
         return Place(pointer, strides)
 
@@ -192,6 +202,7 @@ class KernelScope:
         parts = [
             place if stride == "1" else f"{_factor(place)} * {stride}"
             for place, stride in zip(places, strides, strict=True)
+            if stride != "0"
         ]
         return " + ".join(parts) or "0"
 

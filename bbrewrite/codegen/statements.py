@@ -6,29 +6,51 @@ to `kernels.py`, the expression of an entry to `expressions.py`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from bbrewrite.codegen.describe import describe_step
 from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
 from bbrewrite.codegen.scalars import folded_letter, signature_of
 from bbrewrite.codegen.scope import KernelScope, Position
-from bbrewrite.codegen.steps import Assign, Fold, Pack, Product
+from bbrewrite.codegen.steps import Assign, Combine, Fold, Pack, Product, RowPass, Rows
 from bbrewrite.codegen.text import LONGEST_LINE, Writer, bare, number, storage_type, value_type
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply, Term
-from bbrewrite.core.types import Typing
-from bbrewrite.plan.kernel import LocalBlock
+from bbrewrite.core.terms import Apply
+from bbrewrite.core.types import BlockType, Typing
+from bbrewrite.plan.kernel import LocalBlock, compute_element
 
 _SIMD = "#pragma omp simd"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The C++ names by which threads that work together know themselves, their number, and each other's accumulators.
+
+    `pointers` are arrays, by the name of the block, with a pointer for each thread.
+    """
+
+    own: str
+    count: str
+    pointers: dict[str, str]
 
 
 class StepPrinter:
     """Prints single steps of one kernel."""
 
     def __init__(
-        self, writer: Writer, table: OperatorTable, typing: Typing, functions: UserFunctions, scope: KernelScope
+        self,
+        writer: Writer,
+        table: OperatorTable,
+        typing: Typing,
+        functions: UserFunctions,
+        scope: KernelScope,
+        parts: Parts | None,
     ) -> None:
+        self._parts = parts
         self._writer = writer
         self._table = table
         self._typing = typing
@@ -37,90 +59,133 @@ class StepPrinter:
         self._row = scope.names.fresh("row")
         self._column = scope.names.fresh("col")
 
-    def step(self, step: Assign | Fold | Pack | Product) -> None:
+    def step(self, step: Assign | Fold | Pack | Product | Rows | Combine) -> None:
         """Prints a step that is no loop over blocks."""
         match step:
-            case Assign(target, expression):
-                self._assign(target, expression)
+            case Assign():
+                self._assign(step)
             case Fold():
                 self._fold(step)
             case Pack():
                 self._pack(step)
             case Product():
                 self._product(step)
+            case Rows():
+                self._rows(step)
+            case Combine():
+                self._combine(step)
+
+    # Entry by entry
+
+    def _assign(self, step: Assign) -> None:
+        axes = self._axes(step.target)
+        entries, statement = self._assignment(step)
+        self._write(entries.lines[0])
+        if not axes:
+            self._write([statement])
+        elif len(axes) == 1:
+            self._writer.line(_SIMD)
+            self._loop(self._row, axes[0], [*entries.lines[1], statement])
+        else:
+            with self._writer.block(self._for(self._row, axes[0])):
+                self._write(entries.lines[1])
+                self._writer.line(_SIMD)
+                self._loop(self._column, axes[1], [*entries.lines[2], statement])
+
+    def _assignment(self, step: Assign) -> tuple[EntryPrinter, str]:
+        """The statement that writes an entry, and what it needs."""
+        axes = self._axes(step.target)
+        places = self._positions(len(axes))
+        own = self._typing.block(step.expression).axes
+        positions = places[: len(own)] if own == axes else tuple(places[axes.index(axis)] for axis in own)
+        entries = self._entries()
+        leaf = self._scope.target(step.target)
+        storage = self._scope.element_of(leaf)
+        value = bare(entries.print(step.expression, positions, storage.compute_type))
+        if isinstance(step.target, Tensor) and storage not in (Element.F32, Element.F64, Element.INDEX):
+            value = f"bb::store<{storage_type(storage)}>({value})"
+        return entries, f"{self._scope.entry(leaf, places)} = {value};"
 
     def _entries(self) -> EntryPrinter:
         scope = self._scope
         return EntryPrinter(self._table, self._typing, self._functions, scope.names, scope)
 
-    # Entry by entry
+    # Row by row
 
-    def _assign(self, target: LocalBlock | Tensor, expression: Term) -> None:
-        axes = self._axes(target)
-        places = self._positions(len(axes))
-        own = self._typing.block(expression).axes
-        positions = places[: len(own)] if own == axes else tuple(places[axes.index(axis)] for axis in own)
-        entries = self._entries()
-        leaf = self._scope.target(target)
-        storage = self._scope.element_of(leaf)
-        value = bare(entries.print(expression, positions, storage.compute_type))
-        if isinstance(target, Tensor) and storage not in (Element.F32, Element.F64, Element.INDEX):
-            value = f"bb::store<{storage_type(storage)}>({value})"
-        self._nest(axes, entries.lines, [f"{self._scope.entry(leaf, places)} = {value};"])
+    def _rows(self, step: Rows) -> None:
+        """One loop over rows; what does not change from row to row goes before it."""
+        outer, inside = self._writer, Writer()
+        self._writer = inside
+        before = [line for one in step.passes for line in self._row_pass(one)]
+        self._writer = outer
+        self._write(before)
+        with outer.block(self._for(self._row, step.axis)):
+            outer.paste(inside)
 
-    def _nest(self, axes: Sequence[str], lines: list[list[str]], innermost: list[str]) -> None:
-        """Loops over the entries of a block; `lines[d]` go before the next loop inside the d-th one."""
-        self._write(lines[0])
-        if not axes:
-            self._write(innermost)
-            return
-        if len(axes) == 1:
+    def _row_pass(self, one: RowPass) -> list[str]:
+        """Prints what is done for one row; returns what goes before the loop over rows."""
+        for step in one.steps:
+            self._writer.line(f"// {describe_step(step, self._table)}")
+        last = one.steps[-1]
+        printed = [self._assignment(step) for step in one.steps if isinstance(step, Assign)]
+        fold = self._folded(last) if isinstance(last, Fold) else None
+        parts = [entries for entries, _ in printed] + ([fold[0]] if fold else [])
+        self._write([line for entries in parts for line in entries.lines[1]])
+        body = [line for entries, statement in printed for line in (*entries.lines[2], statement)]
+        axes = self._axes(one.steps[0].target)
+        if isinstance(last, Fold) and fold:
+            self._write(self._fold_call(last, [*body, *fold[0].lines[2]], fold[1]))
+        elif len(axes) == 1:
+            self._write(body)
+        else:
             self._writer.line(_SIMD)
-            self._loop(self._row, axes[0], [*lines[1], *innermost])
-            return
-        with self._writer.block(self._for(self._row, axes[0])):
-            self._write(lines[1])
-            self._writer.line(_SIMD)
-            self._loop(self._column, axes[1], [*lines[2], *innermost])
+            self._loop(self._column, axes[1], body)
+        return [line for entries in parts for line in entries.lines[0]]
 
     # Folds
 
     def _fold(self, step: Fold) -> None:
-        operator = self._table.operators[step.fold.operator]
-        (operand,) = step.fold.operands
-        axes = self._typing.block(operand).axes
-        signature = signature_of(operator, (len(axes),))
-        places = self._positions(len(axes))
-        leaf = self._scope.target(step.target)
-        element = self._scope.element_of(leaf)
-        monoid = self._table.monoids[operator.fold]
-        identity = bare(number(monoid.identity[0], element))
-        entries = self._entries()
-        value = entries.print(operand, places, element)
+        axes = self._typing.block(step.fold.operands[0]).axes
+        signature = signature_of(self._table.operators[step.fold.operator], (len(axes),))
+        entries, value = self._folded(step)
         self._write(entries.lines[0])
-        if folded_letter(signature) == signature.operands[0][-1]:
-            kind = value_type(element)
-            self._fold_rows_inside(operator.fold, axes, entries, value, self._scope.entry(leaf, places[:-1]), kind)
+        if folded_letter(signature) != signature.operands[0][-1]:
+            self._fold_rows_together(step, axes, entries, value)
+        elif len(axes) == 1:
+            self._write(self._fold_call(step, entries.lines[1], value))
         else:
-            self._fold_rows_together(operator.fold, axes, entries, value, self._scope.entry(leaf, places[1:]), identity)
+            self._loop(self._row, axes[0], [*entries.lines[1], *self._fold_call(step, entries.lines[2], value)])
 
-    def _fold_rows_inside(
-        self, fold: str, axes: tuple[str, ...], entries: EntryPrinter, value: str, target: str, kind: str
-    ) -> None:
-        """The entries of each row, or of the whole vector, combined in vector lanes."""
+    def _folded(self, step: Fold) -> tuple[EntryPrinter, str]:
+        """An entry of what is folded, and what it needs."""
+        (operand,) = step.fold.operands
+        entries = self._entries()
+        places = self._positions(len(self._typing.block(operand).axes))
+        return entries, entries.print(operand, places, self._fold_element(step))
+
+    def _fold_element(self, step: Fold) -> Element:
+        return self._scope.element_of(self._scope.target(step.target))
+
+    def _fold_call(self, step: Fold, before: Sequence[str], value: str) -> list[str]:
+        """The entries of a row, or of a whole vector, combined in vector lanes; `before` is done for each entry."""
+        axes = self._typing.block(step.fold.operands[0]).axes
+        target = self._scope.entry(self._scope.target(step.target), self._positions(len(axes) - 1))
         variable = (self._row, self._column)[len(axes) - 1]
-        body = " ".join([*entries.lines[len(axes)], f"return {bare(value)};"])
-        count = self._scope.index(axes[-1]).count
-        line = f"{target} = bb::{fold}_over<{kind}>({count}, [&](int64_t {variable}) {{ {body} }});"
-        if len(axes) == 1:
-            self._writer.line(line)
-            return
-        self._loop(self._row, axes[0], [*entries.lines[1], line])
+        monoid = self._table.operators[step.fold.operator].fold
+        kind = value_type(self._fold_element(step))
+        head = f"{target} = bb::{monoid}_over<{kind}>({self._scope.index(axes[-1]).count}, [&](int64_t {variable}) {{"
+        if before and before[-1].startswith(f"{value} = "):
+            body = [*before[:-1], f"return {before[-1]}"]  # it stores an entry and returns it
+        else:
+            body = [*before, f"return {bare(value)};"]
+        line = " ".join([head, *body, "});"])
+        return [line] if len(line) <= LONGEST_LINE else [head, *(f"  {part}" for part in body), "});"]
 
-    def _fold_rows_together(
-        self, fold: str, axes: tuple[str, ...], entries: EntryPrinter, value: str, target: str, identity: str
-    ) -> None:
+    def _fold_rows_together(self, step: Fold, axes: tuple[str, ...], entries: EntryPrinter, value: str) -> None:
         """One accumulator for each column, in the target itself; the rows are added one after another."""
+        fold = self._table.operators[step.fold.operator].fold
+        identity = bare(number(self._table.monoids[fold].identity[0], self._fold_element(step)))
+        target = self._scope.entry(self._scope.target(step.target), self._positions(2)[1:])
         self._writer.line(_SIMD)
         self._loop(self._column, axes[1], [f"{target} = {identity};"])
         with self._writer.block(self._for(self._row, axes[0])):
@@ -133,6 +198,48 @@ class StepPrinter:
         (combine,) = self._table.monoids[fold].combine
         assert isinstance(combine, Apply)
         return bare(self._table.functions[combine.operator].cpp.format(accumulator, value))
+
+    # The threads' accumulators
+
+    def _combine(self, step: Combine) -> None:
+        assert self._parts
+        axes, scope = step.target.type.axes, self._scope
+        places = self._positions(len(axes))
+        target = scope.entry(scope.target(step.target), places)
+        source = scope.place(scope.target(step.source))
+        entry = scope.offset(source.strides, [place.variable for place in places])
+        whole = scope.locals[step.source.name]
+        entry = entry if source.pointer == whole else f"{source.pointer} - {whole} + {entry}"
+        other = scope.names.fresh("other")
+        first, next_one = (f"{self._parts.pointers[step.source.name]}[{number}][{entry}]" for number in ("0", other))
+        combined = self._combined_by(step, target, next_one)
+        each = f"for (int64_t {other} = 1; {other} < {self._parts.count}; ++{other})"
+        with contextlib.ExitStack() as loops:
+            for variable, axis in zip((self._row, self._column), axes[:-1], strict=False):
+                loops.enter_context(self._writer.block(self._for(variable, axis)))
+            self._entry_loop(axes, [f"{target} = {first};"])
+            with self._writer.block(each):
+                self._entry_loop(axes, combined)
+
+    def _entry_loop(self, axes: Sequence[str], body: list[str]) -> None:
+        """The innermost loop over entries, if there is one."""
+        if not axes:
+            self._write(body)
+            return
+        self._writer.line(_SIMD)
+        self._loop((self._row, self._column)[len(axes) - 1], axes[-1], body)
+
+    def _combined_by(self, step: Combine, target: str, value: str) -> list[str]:
+        """The statements that combine one more value into an entry of the target."""
+        monoid = self._table.monoids[step.monoid]
+        (left,), (right,), (combine,) = monoid.left, monoid.right, monoid.combine
+        element = compute_element(step.target.type.element)
+        types = {name: BlockType((), element) for name in (left, right)}
+        typing = Typing(self._table, self._scope.indices, {}, types)
+        parameters = {left: target, right: value}
+        printer = EntryPrinter(self._table, typing, self._functions, self._scope.names, None, parameters)
+        result = bare(printer.print(combine, (), element))
+        return [*printer.lines[0], f"{target} = {result};"]
 
     # Products
 
@@ -161,8 +268,12 @@ class StepPrinter:
         rows, columns = (scope.index(axis).count for axis in step.target.type.axes)
         contracted = scope.index(self._typing.block(step.left).axes[1]).count
         operands = (target.pointer, target.strides[0], left.pointer, left.strides[0], scope.locals[step.packed.name])
-        name = "dot_add" if step.accumulate else "dot_set"
-        self._writer.line(f"bb::{name}({', '.join(operands)}, {rows}, {columns}, {contracted});")
+        arguments = f"({', '.join(operands)}, {rows}, {columns}, {contracted});"
+        if step.sets_first:
+            self._writer.line(f"if ({scope.index(step.sets_first).number} == 0) bb::dot_set{arguments}")
+            self._writer.line(f"else bb::dot_add{arguments}")
+        else:
+            self._writer.line(f"bb::{'dot_add' if step.accumulate else 'dot_set'}{arguments}")
 
     # Loops
 

@@ -6,11 +6,12 @@ any target prints steps; `flatten.py` makes them from a kernel's statements. Not
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply, Local, Read, Term
+from bbrewrite.core.terms import Apply, Local, Read, Term, walk
 from bbrewrite.plan.kernel import LocalBlock
 
 
@@ -54,19 +55,74 @@ class Pack:
 
 @dataclass(frozen=True)
 class Product:
-    """`target = left times packed`, or added to the target where `accumulate`. The left operand has dense rows."""
+    """`target = left times packed`, or added to the target where `accumulate`. The left operand has dense rows.
+
+    In the first iteration of a loop over the index `sets_first`, if any, the product is not added: the target has no
+    value yet.
+    """
 
     target: LocalBlock
     left: Read | Local
     packed: PackedOperand
     accumulate: bool
+    sets_first: str = ""
+
+
+@dataclass(frozen=True)
+class RowPass:
+    """Steps for one row, entry by entry in this order; only the last one may be a fold of the row."""
+
+    steps: tuple[Assign | Fold, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A loop over the rows of the blocks along `axis`: all passes for a row, then the next row."""
+
+    axis: str
+    passes: tuple[RowPass, ...]
+
+    @property
+    def steps(self) -> tuple[Assign | Fold, ...]:
+        """The steps of all passes."""
+        return tuple(step for one in self.passes for step in one.steps)
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """A serial loop over the blocks or positions of an index."""
+    """A serial loop over the blocks or positions of an index; processors share out the iterations of a `shared` one."""
 
     index: str
+    body: tuple[Step, ...]
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class WhereEmpty:
+    """Steps that are done only where an index has no position at all."""
+
+    index: str
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Combine:
+    """`target` = every processor's `source`, entry by entry, in the processors' order."""
+
+    target: LocalBlock
+    source: LocalBlock
+    monoid: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Every processor waits for all others."""
+
+
+@dataclass(frozen=True)
+class ByFirst:
+    """Steps that the first of several processors does alone."""
+
     body: tuple[Step, ...]
 
 
@@ -77,13 +133,75 @@ class Remark:
     text: str
 
 
-type Step = Assign | Fold | Pack | Product | Repeat | Remark
+type Step = Assign | Fold | Pack | Product | Rows | Repeat | WhereEmpty | Combine | Wait | ByFirst | Remark
 
 
 @dataclass(frozen=True)
 class FlatKernel:
-    """A kernel's steps, and the local memory that they use: the kernel's own blocks, temporaries, packed operands."""
+    """A kernel's steps, and the local memory that they use: the kernel's own blocks, temporaries, packed operands.
+
+    Of the blocks named in `single_rows` only one row exists at a time.
+    """
 
     steps: tuple[Step, ...]
     blocks: tuple[LocalBlock, ...]
     packed: tuple[PackedOperand, ...]
+    single_rows: frozenset[str] = frozenset()
+
+
+def inner_steps(step: Step) -> tuple[Step, ...]:
+    """The steps inside a step."""
+    match step:
+        case Repeat(_, body) | WhereEmpty(_, body) | ByFirst(body):
+            return body
+        case Rows():
+            return step.steps
+        case _:
+            return ()
+
+
+def walk_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Every step, outer ones before those inside."""
+    for step in steps:
+        yield step
+        yield from walk_steps(inner_steps(step))
+
+
+def leaves_read(step: Step) -> Iterator[Read | Local]:
+    """Every place that a step by itself reads; a product's target counts where it is added to."""
+    match step:
+        case Assign(_, term) | Fold(_, term) | Pack(_, term):
+            yield from (leaf for leaf in walk(term) if isinstance(leaf, Read | Local))
+        case Product(target, left):
+            yield left
+            if step.accumulate:
+                yield Local(target.name, target.list_indices)
+        case Combine(_, source):
+            yield Local(source.name, source.list_indices)
+        case _:
+            pass
+
+
+def names_read(step: Step) -> frozenset[str]:
+    """The blocks, packed operands and tensors that a step reads, with the steps inside."""
+    names = {leaf_name(leaf) for one in walk_steps((step,)) for leaf in leaves_read(one)}
+    return frozenset(names | {one.packed.name for one in walk_steps((step,)) if isinstance(one, Product)})
+
+
+def names_written(step: Step) -> frozenset[str]:
+    """The blocks, packed operands and tensors that a step writes, with the steps inside."""
+    names: set[str] = set()
+    for one in walk_steps((step,)):
+        match one:
+            case Assign(target) | Fold(target) | Product(target) | Combine(target):
+                names.add(target.name)
+            case Pack(packed):
+                names.add(packed.name)
+            case _:
+                pass
+    return frozenset(names)
+
+
+def leaf_name(leaf: Read | Local) -> str:
+    """The name of what is read."""
+    return leaf.tensor if isinstance(leaf, Read) else leaf.name

@@ -7,23 +7,17 @@ the same list of statements. This is an optimisation; a kernel means the same wi
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from bbrewrite.codegen.access import is_row_contiguous
 from bbrewrite.core.terms import Local, Read, Term, rewrite_bottom_up, walk
-from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update, walk_statements
+from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update, walk_statements
 
 
 def without_views(kernel: Kernel) -> Kernel:
     """The kernel with such loads replaced by reads where they are used."""
     assigned = Counter(s.target.name for s in walk_statements(kernel.body) if isinstance(s, Let | Update))
-    return Kernel(
-        kernel.name,
-        kernel.indices,
-        kernel.grid,
-        _in_list(kernel, kernel.body, assigned),
-        kernel.reads,
-        kernel.writes,
-    )
+    return replace(kernel, body=_in_list(kernel, kernel.body, assigned))
 
 
 def _in_list(kernel: Kernel, body: tuple[Statement, ...], assigned: Counter[str]) -> tuple[Statement, ...]:
@@ -32,7 +26,7 @@ def _in_list(kernel: Kernel, body: tuple[Statement, ...], assigned: Counter[str]
         for statement in body
         if isinstance(statement, Loop)
         for inner in walk_statements(statement.body)
-        if not isinstance(inner, Loop)
+        if isinstance(inner, Let | Update | Store)
         for leaf in walk(inner.expression)
         if isinstance(leaf, Local)
     }
@@ -40,8 +34,8 @@ def _in_list(kernel: Kernel, body: tuple[Statement, ...], assigned: Counter[str]
     result: list[Statement] = []
     for statement in body:
         match statement:
-            case Loop(index, inner):
-                result.append(Loop(index, _in_list(kernel, inner, assigned)))
+            case Loop(_, inner):
+                result.append(replace(statement, body=_in_list(kernel, inner, assigned)))
             case Let(target, Read() as read) if (
                 assigned[target.name] == 1
                 and target.name not in used_inside
@@ -54,6 +48,8 @@ def _in_list(kernel: Kernel, body: tuple[Statement, ...], assigned: Counter[str]
                 result.append(Update(target, _substituted(expression, views)))
             case Store(tensor, expression):
                 result.append(Store(tensor, _substituted(expression, views)))
+            case Merge() | Barrier():
+                result.append(statement)
     return tuple(result)
 
 

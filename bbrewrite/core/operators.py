@@ -129,13 +129,31 @@ def _elementwise(function: ScalarFunction) -> Operator:
     return Operator(function.name, (Signature(("*",) * function.arity, "*"),), function.name)
 
 
+def _rsqrt(x: Any) -> Any:
+    return 1 / np.sqrt(x)
+
+
+def _recip(x: Any) -> Any:
+    return 1 / np.asarray(x)
+
+
+def _relu(x: Any) -> Any:
+    return np.maximum(x, 0)
+
+
+def _softplus(x: Any) -> Any:
+    result: Any = np.logaddexp(x, 0)
+    return result
+
+
 def _sigmoid(x: Any) -> Any:
     # Only non-positive numbers are exponentiated, so nothing overflows.
-    decayed = np.exp(-np.abs(x))
-    return np.where(np.asarray(x) >= 0, 1 / (1 + decayed), decayed / (1 + decayed))
+    decayed: Any = np.exp(-np.abs(x))
+    return _choose(np.asarray(x) >= 0, 1 / (1 + decayed), decayed / (1 + decayed))
 
 
-_erf_entry = np.frompyfunc(math.erf, 1, 1)
+_choose: ArrayFunction = np.where
+_erf_entry: ArrayFunction = np.frompyfunc(math.erf, 1, 1)
 
 
 def _erf(x: Any) -> Any:
@@ -144,16 +162,16 @@ def _erf(x: Any) -> Any:
 
 
 def _gelu(x: Any) -> Any:
-    return np.where(np.isneginf(x), 0, 0.5 * x * (1 + _erf(np.asarray(x) * math.sqrt(0.5))))
+    return 0.5 * x * (1 + _erf(np.asarray(x) * math.sqrt(0.5)))
 
 
 def _gelu_tanh(x: Any) -> Any:
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * np.asarray(x) ** 3)
-    return np.where(np.isneginf(x), 0, 0.5 * x * (1 + np.tanh(inner)))
+    return 0.5 * x * (1 + np.tanh(inner))
 
 
 def _silu(x: Any) -> Any:
-    return np.where(np.isneginf(x), 0, x * _sigmoid(x))
+    return x * _sigmoid(x)
 
 
 # name, arity, type rule, work, NumPy, C++, infix symbol, precedence
@@ -182,8 +200,8 @@ _FUNCTIONS = (
     ScalarFunction("log1p", 1, "float", 34, np.log1p, "bb::log1p({0})"),
     ScalarFunction("expm1", 1, "float", 18, np.expm1, "bb::expm1({0})"),
     ScalarFunction("sqrt", 1, "float", 10, np.sqrt, "bb::sqrt({0})"),
-    ScalarFunction("rsqrt", 1, "float", 14, lambda x: 1 / np.sqrt(x), "bb::rsqrt({0})"),
-    ScalarFunction("recip", 1, "float", 6, lambda x: 1 / np.asarray(x), "bb::recip({0})"),
+    ScalarFunction("rsqrt", 1, "float", 14, _rsqrt, "bb::rsqrt({0})"),
+    ScalarFunction("recip", 1, "float", 6, _recip, "bb::recip({0})"),
     ScalarFunction("abs", 1, "wider", 1, np.abs, "bb::abs({0})"),
     ScalarFunction("sign", 1, "wider", 3, np.sign, "bb::sign({0})"),
     ScalarFunction("floor", 1, "wider", 1, np.floor, "bb::floor({0})"),
@@ -192,11 +210,11 @@ _FUNCTIONS = (
     ScalarFunction("erf", 1, "float", 34, _erf, "bb::erf({0})"),
     ScalarFunction("sin", 1, "float", 30, np.sin, "bb::sin({0})"),
     ScalarFunction("cos", 1, "float", 30, np.cos, "bb::cos({0})"),
-    ScalarFunction("relu", 1, "wider", 2, lambda x: np.maximum(x, 0), "bb::relu({0})"),
+    ScalarFunction("relu", 1, "wider", 2, _relu, "bb::relu({0})"),
     ScalarFunction("silu", 1, "float", 21, _silu, "bb::silu({0})"),
     ScalarFunction("gelu", 1, "float", 40, _gelu, "bb::gelu({0})"),
     ScalarFunction("gelu_tanh", 1, "float", 26, _gelu_tanh, "bb::gelu_tanh({0})"),
-    ScalarFunction("softplus", 1, "float", 75, lambda x: np.logaddexp(x, 0), "bb::softplus({0})"),
+    ScalarFunction("softplus", 1, "float", 75, _softplus, "bb::softplus({0})"),
 )
 
 _STRUCTURED = (

@@ -14,6 +14,7 @@ from bbrewrite.core.elements import Element, stored_element
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption, BlockProgram, Definition, Role, Tensor
+from bbrewrite.core.sharing import share_terms
 from bbrewrite.core.spreads import bare_index_values, without_spreads
 from bbrewrite.core.terms import (
     Apply,
@@ -48,6 +49,26 @@ def print_block_program(program: BlockProgram, table: OperatorTable) -> str:
     lines = [f"block program {program.name}", *index_lines(program.indices)]
     lines += input_lines(program.inputs, program.assumptions)
     lines += [_definition(definition, typing, table) for definition in program.definitions]
+    return "\n".join(lines) + "\n"
+
+
+def print_shared_program(program: BlockProgram, table: OperatorTable) -> str:
+    """The same, with a `let` for every larger term that stands in several places.
+
+    Fused programs share their terms heavily; written out, a running maximum would repeat the scores many times.
+    """
+    typing = Typing(table, program.indices, program.tensors)
+    lines = [f"block program {program.name}", *index_lines(program.indices)]
+    lines += input_lines(program.inputs, program.assumptions)
+    taken = {*program.tensors, *(index.name for index in program.indices), *table.operators, *table.monoids}
+    shared = share_terms([definition.term for definition in program.definitions], taken)
+    types = {name: typing.block(term) for name, term in shared.names.items()}
+    named = typing.with_locals(types)
+    printer = _TermPrinter(table)
+    lines += [f"let {name} = {printer.text(term)}" for name, term in shared.lets.items()]
+    for definition, term in zip(program.definitions, shared.terms, strict=True):
+        text = printer.text(without_spreads(term, table, named))
+        lines.append(f"{_heading(definition, typing)} = {text}")
     return "\n".join(lines) + "\n"
 
 
@@ -117,10 +138,15 @@ def _index(index: Index) -> str:
 
 
 def _definition(definition: Definition, typing: Typing, table: OperatorTable) -> str:
+    return f"{_heading(definition, typing)} = {print_term(definition.term, table, typing)}"
+
+
+def _heading(definition: Definition, typing: Typing) -> str:
+    """What stands before the `=`."""
     tensor = definition.tensor
     keyword = "output " if tensor.role is Role.OUTPUT else ""
     declared = "" if _inferred_element(definition.term, typing) is tensor.element else f" : {tensor.element}"
-    return f"{keyword}{tensor.name}{declared} = {print_term(definition.term, table, typing)}"
+    return f"{keyword}{tensor.name}{declared}"
 
 
 def _inferred_element(term: Term, typing: Typing) -> Element | None:

@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 from bbrewrite.core.addresses import Address
 
@@ -61,7 +62,9 @@ class Term:
 def _digested(value: object) -> object:
     if isinstance(value, Term):
         return value.digest
-    return tuple(_digested(item) for item in value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return tuple(_digested(item) for item in cast("tuple[object, ...]", value))
+    return value
 
 
 def _hashed[T: type[Term]](cls: T) -> T:

@@ -71,11 +71,17 @@ class Engine:
                 self.stopped_by = "iterations"
                 return
             self.iterations += 1
-            if not self._schedule(f"(run {name})"):
+            if not self._run_rules(name):
                 return
-            self._schedule(f"(saturate (run {RULESET}))")
             if self._nodes() > self._limits.nodes:
                 self.stopped_by = "nodes"
+
+    def _run_rules(self, phase: str) -> bool:
+        """One round, and the analyses after it; whether anything changed."""
+        if not self._schedule(f"(run {phase})"):
+            return False
+        self._schedule(f"(saturate (run {RULESET}))")
+        return True
 
     def _schedule(self, schedule: str) -> bool:
         """Whether running the schedule changed the e-graph."""

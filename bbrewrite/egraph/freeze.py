@@ -18,9 +18,12 @@ from bbrewrite.egraph.engine import Engine
 from bbrewrite.egraph.program import SpelledProgram
 from bbrewrite.egraph.view import EClass, ENode, FrozenGraph, SaturationReport
 from bbrewrite.egraph.vocabulary import placeholder_head
+from bbrewrite.rules.rules import FACTS
 
 if TYPE_CHECKING:
     from egglog.bindings import EGraph, Value
+
+_FACTS = frozenset({"constant", "scalar", *FACTS})
 
 
 def freeze(
@@ -40,6 +43,7 @@ def freeze(
         numbers[value]: EClass(
             tuple(ENode(head, tuple(numbers[child] for child in children)) for head, children in tables.nodes[value]),
             tables.free[value],
+            frozenset(fact for fact, proved in tables.facts.items() if value in proved),
         )
         for value in reached
     }
@@ -55,6 +59,7 @@ class _Tables:
     def __init__(self, engine: EGraph, spelled: SpelledProgram) -> None:
         self.nodes: dict[Value, list[tuple[Term, tuple[Value, ...]]]] = {}
         self.free: dict[Value, frozenset[str]] = {}
+        self.facts: dict[str, set[Value]] = {}
         self.globals: dict[str, Value] = {}
         self._engine = engine
         self._spelled = spelled
@@ -64,6 +69,8 @@ class _Tables:
             elif name == "free":
                 for row in function.rows:
                     self.free[row.inputs[0]] = self._index_names(row.output)
+            elif name in _FACTS:
+                self.facts[name] = {row.inputs[0] for row in function.rows}
             elif function.output_sort == "Term":
                 for row in function.rows:
                     self._add_node(name, function.input_sorts, row.inputs, row.output)

@@ -27,10 +27,15 @@ class ENode:
 
 @dataclass(frozen=True)
 class EClass:
-    """`free` are the indices on which the value depends (proved; a member may mention more)."""
+    """`free` are the indices on which the value depends (proved; a member may mention more).
+
+    `facts` are the names of what is proved besides, of `constant`, `scalar` and the facts about values; only what some
+    rule asks for is ever looked for.
+    """
 
     nodes: tuple[ENode, ...]
     free: frozenset[str]
+    facts: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from bbrewrite.fuzz.soundness import aligned, zipped
 from bbrewrite.rules.rules import Comparison, Fact
 
 # Plain numbers first: a difference is shown with as few special values as it needs.
-_PLAIN = (1.0, 0.0, -1.0, 2.0)
+_PLAIN = (0.0, 1.0, -1.0, 2.0)
 _NONFINITE = (math.nan, math.inf, -math.inf)
 _EXTREME = (800.0, -800.0, 1e200, -1e200, 1e-200, 1e308)
 _MOST_TRIES = 3000

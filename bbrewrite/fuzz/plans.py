@@ -15,7 +15,7 @@ from bbrewrite.core.terms import Apply, At, Local, Map, Reduce, Size, Term, walk
 from bbrewrite.core.types import Type
 from bbrewrite.fuzz.shapes import ShapeFault, Shapes, Symbols, unify_types, variable_types
 from bbrewrite.rules.expressions import substituted
-from bbrewrite.rules.kinds import possible_kinds
+from bbrewrite.rules.inference import Inference
 from bbrewrite.rules.rules import Comparison, Condition, Fact, IsConst, IsScalar, NotFree, Rule, Siblings
 
 _MOST_PLANS = 60
@@ -159,11 +159,9 @@ def _type_choices(claim: Claim, table: OperatorTable) -> Iterator[dict[str, Type
     scalars = {condition.term for condition in claim.conditions if isinstance(condition, IsScalar)}
     scalars |= {Local(name) for name in compared_numbers(claim)}
     terms = [*claim.lefts, *(condition.term for condition in claim.conditions if isinstance(condition, Fact | IsConst))]
-    kinds = possible_kinds(terms, frozenset(scalars), table)
-    if not all(kinds.values()):
-        return
-    named = {name: kinds[Local(name)] for name in claim.variables if Local(name) in kinds}
-    yield from variable_types(named)
+    inference = Inference(table, frozenset(scalars)).solve(terms)
+    if inference.fits:
+        yield from variable_types({name: inference.kinds(Local(name)) for name in claim.variables})
 
 
 def _renamings(indices: Sequence[str]) -> Iterator[dict[str, str]]:

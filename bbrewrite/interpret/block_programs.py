@@ -196,15 +196,17 @@ class _Executor:
                 raise AssertionError("a list holds no stored scalars")
             case BlockType(axes, element):
                 blocks = [value for value in items if isinstance(value, np.ndarray)]
-                shape = self._terms.shape(tuple(axis for axis in axes if axis != index), point)
                 if index in axes:
-                    axis = axes.index(index)
+                    # The list's own axis stands behind those that reads of outer lists gave, maybe under its name.
+                    axis = len(axes) - 1 - axes[::-1].index(index)
+                    shape = self._terms.shape((*axes[:axis], *axes[axis + 1 :]), point)
                     empty = np.zeros((*shape[:axis], 0, *shape[axis:]), compute_dtype(element))
                     dense = np.concatenate([empty, *blocks], axis=axis)
                 else:
                     assert self._terms.positions.block(index) is None, f"a block without an axis {index}"
                     axis = 0
-                    dense = np.stack(blocks) if blocks else np.zeros((0, *shape), compute_dtype(element))
+                    empty = np.zeros((0, *self._terms.shape(axes, point)), compute_dtype(element))
+                    dense = np.stack(blocks) if blocks else empty
                 rank = dense.ndim - 1 + at.ndim
                 spots = [
                     at.reshape([1] * axis + [*at.shape] + [1] * (rank - axis - at.ndim))

@@ -19,7 +19,7 @@ from bbrewrite.core.types import BlockType
 from bbrewrite.interpret.block_terms import BlockTerms, storage_of, store
 from bbrewrite.interpret.positions import Positions
 from bbrewrite.interpret.scalar_functions import Array, compute_dtype
-from bbrewrite.plan.kernel import Kernel, KernelProgram, Let, LocalBlock, Loop, Statement, Store, Update
+from bbrewrite.plan.kernel import Barrier, Kernel, KernelProgram, Let, LocalBlock, Loop, Merge, Statement, Store, Update
 
 type _Slot = tuple[str, tuple[int, ...]]
 
@@ -76,6 +76,11 @@ class _KernelRun:
                     self._assign(target, expression)
                 case Store(tensor, expression):
                     self._store(tensor, expression)
+                case Merge(target, source, _):
+                    # One processor does all the work here.
+                    self._assign(target, Local(source.name, source.list_indices))
+                case Barrier():
+                    pass
                 case Loop(index, inner):
                     self._loop(index, inner)
 

@@ -198,9 +198,7 @@ class Values(ABC):
                 self._fault("address", message, span, inside)
                 return None
 
-    def _apply(
-        self, name: str, operands: list[Resolved | None], span: Span, inside: Environment
-    ) -> Resolved | None:
+    def _apply(self, name: str, operands: list[Resolved | None], span: Span, inside: Environment) -> Resolved | None:
         good = [operand for operand in operands if operand is not None]
         if len(good) < len(operands):
             return None

@@ -78,9 +78,12 @@ class BlockTerms:
     def _name(self, name: str, span: Span, loops: tuple[str, ...]) -> Term | None:
         if name in self._scope.indices:
             return IndexValue(name) if self._in_loop(name, span, loops) else None
+        if name in self._scope.lets:
+            named = self._scope.lets[name]
+            return named if all(self._in_loop(index, span, loops) for index in sorted(named.free)) else None
         tensor = self._scope.tensors.get(name)
         if tensor is None:
-            candidates = [*self._scope.tensors, *self._scope.indices]
+            candidates = [*self._scope.tensors, *self._scope.indices, *self._scope.lets]
             self._scope.report_unknown(name, span, "a tensor or index", candidates)
             return None
         if tensor.indices:

@@ -41,6 +41,10 @@ def check_array_program(parsed: Parsed, table: OperatorTable) -> ArrayProgram:
                 check_inputs(scope, statement)
             case syntax.AssumeStatement():
                 check_assumptions(scope, statement)
+            case syntax.LetStatement(span=span):
+                scope.report(
+                    "level", "`let` belongs to block programs", span, "leave it out: every definition is a name"
+                )
             case syntax.DefStatement():
                 expressions.define(statement)
             case syntax.DefinitionStatement():

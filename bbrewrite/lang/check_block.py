@@ -39,6 +39,8 @@ def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
                 check_assumptions(scope, statement)
             case syntax.DefStatement(span=span):
                 scope.report("level", "`def` belongs to array programs", span, "write `op` in a rule file")
+            case syntax.LetStatement():
+                _let(scope, statement)
             case syntax.DefinitionStatement():
                 definition = _definition(scope, statement)
                 if definition is not None:
@@ -51,6 +53,24 @@ def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
     inputs = tuple(tensor for tensor in scope.tensors.values() if tensor.role in (Role.INPUT, Role.WEIGHT))
     indices = IndexTable.of(list(scope.indices.values()))
     return BlockProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions))
+
+
+def _let(scope: Scope, statement: syntax.LetStatement) -> None:
+    """Checks a named term; its free indices are those of the loops where it is used."""
+    terms = BlockTerms(scope)
+    term = terms.build(statement.expression, tuple(scope.indices))
+    if not scope.declare(statement.name, "let"):
+        return
+    if term is None:
+        scope.broken.add(statement.name.text)
+        return
+    typing = Typing(scope.table, scope.index_table, scope.tensors)
+    origins: dict[Term, Term] = {}
+    try:
+        typing.of(with_spreads(term, scope.table, typing, tuple(scope.indices), origins))
+    except BlockTypeError as error:
+        scope.report("type", str(error), terms.spans.get(origins.get(error.term, error.term), statement.name.span))
+    scope.lets[statement.name.text] = term
 
 
 def _definition(scope: Scope, statement: syntax.DefinitionStatement) -> Definition | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from bbrewrite.core.spans import Span
 
@@ -28,6 +29,7 @@ class Diagnostic:
     """One fault. `code` is a short stable name ("unknown-name"); `hint` says what to do about it.
 
     `span` is None where the fault is in no text (a missing file); the message then names the place itself.
+    A "warning" is printed and stops nothing: the text has a meaning, perhaps not the one that was meant.
     """
 
     code: str
@@ -35,13 +37,14 @@ class Diagnostic:
     span: Span | None = None
     hint: str = ""
     related: tuple[Related, ...] = ()
+    severity: Literal["error", "warning"] = "error"
 
     def render(self) -> str:
         """`file:line:column: error[code]: message`, the line, a caret underline, the hint, related places."""
         if self.span is None:
-            lines = [f"error[{self.code}]: {self.message}"]
+            lines = [f"{self.severity}[{self.code}]: {self.message}"]
         else:
-            lines = [f"{self.span}: error[{self.code}]: {self.message}", *_excerpt(self.span)]
+            lines = [f"{self.span}: {self.severity}[{self.code}]: {self.message}", *_excerpt(self.span)]
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         for other in self.related:

@@ -12,7 +12,7 @@ from bbrewrite.lang.layout import token_span
 
 _COMPARISONS = frozenset({"LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"})
 _INFIX = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "CARET", "AND", "OR"}) | _COMPARISONS
-_KEYWORDS = ("program", "index", "block", "input", "weight", "output", "assume", "def")
+_KEYWORDS = ("program", "index", "block", "input", "weight", "output", "assume", "def", "let")
 _STARTS = frozenset(word.upper() for word in _KEYWORDS)
 _WORDS = _STARTS | {"NAME", "MAP", "REDUCE", "BY", "AND", "OR", "NOT"}
 _VALUE = frozenset({"NUMBER", "NAME", "LEFT_BRACKET"})

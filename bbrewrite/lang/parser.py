@@ -18,9 +18,9 @@ from bbrewrite.core.spans import Source
 from bbrewrite.lang import syntax
 from bbrewrite.lang.diagnostics import Diagnostic
 from bbrewrite.lang.expectations import describe_unexpected
+from bbrewrite.lang.grammars import load_grammar
 from bbrewrite.lang.layout import statements
 from bbrewrite.lang.trees import build_statement
-from bbrewrite.resources import resource_directory
 
 # Later stages walk expressions recursively; a person never writes one so deep.
 GREATEST_DEPTH = 150
@@ -40,7 +40,7 @@ def parse_statements(source: Source) -> Parsed:
     found: list[syntax.Statement] = []
     faults: list[Diagnostic] = []
     faulty_names: set[str] = set()
-    for cut in statements(source, _tokens(source.text)):
+    for cut in statements(source, program_tokens(source.text)):
         outcome = cut.faults or _parse(source, cut.tokens)
         if isinstance(outcome, tuple):
             faults += outcome
@@ -59,11 +59,11 @@ def _declared_names(tokens: tuple[Token, ...]) -> set[str]:
 
 @cache
 def _grammar() -> Lark:
-    text = (resource_directory("grammar") / "program.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", lexer="basic", start=["statement", "layout"])
+    return load_grammar("program", lexer="basic", start=["statement", "layout"])
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def program_tokens(text: str) -> Iterator[Token]:
+    """The tokens of a text, newlines among them."""
     return _grammar().lex(text)  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -92,7 +92,11 @@ def _parse(source: Source, tokens: tuple[Token, ...]) -> syntax.Statement | tupl
 
 def _too_deep(statement: syntax.Statement) -> tuple[Diagnostic] | None:
     match statement:
-        case syntax.DefinitionStatement(expression=body) | syntax.DefStatement(body=body):
+        case (
+            syntax.DefinitionStatement(expression=body)
+            | syntax.LetStatement(expression=body)
+            | syntax.DefStatement(body=body)
+        ):
             if syntax.depth(body) <= GREATEST_DEPTH:
                 return None
             message = f"expressions nest more than {GREATEST_DEPTH} deep here"

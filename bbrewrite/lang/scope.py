@@ -15,6 +15,7 @@ from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption, Tensor
 from bbrewrite.core.spans import Span
+from bbrewrite.core.terms import Term
 from bbrewrite.lang import syntax
 from bbrewrite.lang.diagnostics import Diagnostic, Related, did_you_mean
 
@@ -37,7 +38,7 @@ def shown_symbols(table: OperatorTable) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Declared:
-    """A name of the program. `kind` is "index", "input", "weight", "definition" or "def"."""
+    """A name of the program. `kind` is "index", "input", "weight", "definition", "let" or "def"."""
 
     kind: str
     span: Span
@@ -54,6 +55,7 @@ class Scope:
         self.names: dict[str, Declared] = {}
         self.indices: dict[str, Index] = {}
         self.tensors: dict[str, Tensor] = {}
+        self.lets: dict[str, Term] = {}
         self.assumptions: list[Assumption] = []
         self.broken = set(broken)
         self.defining = ""  # the name whose definition is being checked
@@ -169,7 +171,7 @@ def _declared_words(statement: syntax.Statement) -> list[syntax.Word]:
             return [item.name for item in items]
         case syntax.InputStatement(_, items):
             return [item.name for item in items]
-        case syntax.DefStatement(name) | syntax.DefinitionStatement(name):
+        case syntax.DefStatement(name) | syntax.LetStatement(name) | syntax.DefinitionStatement(name):
             return [name]
         case _:
             return []

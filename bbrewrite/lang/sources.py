@@ -20,6 +20,11 @@ def read_source(path: Path | str) -> Source:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError([Diagnostic("no-file", f"{name} cannot be read: {reason}")]) from None
+    return decoded_source(name, data)
+
+
+def decoded_source(name: str, data: bytes) -> Source:
+    """The text of some bytes, its line ends made "\\n". Raises InputError for bytes that are no text."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

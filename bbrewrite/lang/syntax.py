@@ -165,6 +165,15 @@ class DefStatement:
 
 
 @dataclass(frozen=True)
+class LetStatement:
+    """`let s = expression` of a block program: a name for a term, not a list in memory."""
+
+    name: Word
+    expression: Expression
+    span: Span
+
+
+@dataclass(frozen=True)
 class DefinitionStatement:
     """`output O[m, l] : bf16 = expression`."""
 
@@ -183,6 +192,7 @@ type Statement = (
     | InputStatement
     | AssumeStatement
     | DefStatement
+    | LetStatement
     | DefinitionStatement
 )
 

@@ -91,6 +91,9 @@ class _Builder:
     ) -> syntax.Statement:
         return syntax.DefStatement(self._word(name), indices or (), parameters, body, self._span(keyword))
 
+    def let_statement(self, keyword: Token, name: Token, expression: syntax.Expression) -> syntax.Statement:
+        return syntax.LetStatement(self._word(name), expression, self._span(keyword))
+
     def definition(
         self,
         output: Token | None,

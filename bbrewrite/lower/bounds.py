@@ -64,13 +64,10 @@ class _Checker:
                 yield from self._walk(definition, selected, scope, (*guards, (condition, True)))
                 yield from self._walk(definition, other, scope, (*guards, (condition, False)))
             case _:
-                bound = frozenset(bound_indices(node))
-                # A condition that speaks of an outer index of the same name says nothing about this one.
-                inner = tuple((c, holds) for c, holds in guards if not free_indices(c) & bound) if bound else guards
-                shadowed = len(inner) < len(guards)
+                # A condition may speak of an outer index that is bound again here; a corner where both have one
+                # position is a place like any other.
                 for child in children(node):
-                    guarded = (*inner, _UNKNOWN) if shadowed else inner
-                    yield from self._walk(definition, child, scope | bound, guarded)
+                    yield from self._walk(definition, child, scope | frozenset(bound_indices(node)), guards)
 
     def _fault(
         self, definition: ArrayDefinition, read: Element, scope: frozenset[str], guards: tuple[_Guard, ...]
@@ -147,7 +144,3 @@ class _Checker:
                     return apply_function(self._table, operator, known, elements, exact=True)
             case _:
                 return None
-
-
-# Stands for a condition about which nothing is known: an element of no tensor is never evaluated.
-_UNKNOWN: _Guard = (Element("", ()), True)

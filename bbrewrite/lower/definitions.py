@@ -189,15 +189,14 @@ class _Lowering:
     def _blocked_fold(self, fold: Fold) -> Value:
         blocked = [name for name in fold.indices if self._fresh.indices.is_blocked(name)]
         points = [name for name in fold.indices if name not in blocked]
-        factors = self._factors(fold.body) if fold.reduction == "sum" else []
-        if len(factors) > 1:
-            value = sum_of_products(
-                self._builder, [Factor(self._counted(f.value), f.divides) for f in factors], blocked
-            )
+        if fold.reduction == "sum":
+            factors = [Factor(self._counted(f.value), f.divides) for f in self._factors(fold.body)]
         else:
-            value = self.expression(fold.body)
-            if fold.reduction in ("sum", "prod"):
-                value = self._counted(value)
+            factors = [Factor(self.expression(fold.body))]
+        if len(factors) > 1:
+            value = sum_of_products(self._builder, factors, blocked)
+        else:
+            value = self._counted(factors[0].value) if fold.reduction == "prod" else factors[0].value
             for name in reversed(blocked):
                 value = reduce_axis(self._builder, value, fold.reduction, name)
                 value = Value(Reduce(fold.reduction, name, (value.term,)), value.axes, value.element)

@@ -19,7 +19,18 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.kernel import Let, LocalBlock, Loop, Statement, Store, Update
+from bbrewrite.plan.kernel import (
+    Barrier,
+    Let,
+    LocalBlock,
+    Loop,
+    Merge,
+    Statement,
+    Store,
+    Update,
+    compute_element,
+    walk_statements,
+)
 from bbrewrite.plan.target import Target
 from bbrewrite.plan.term_costs import LAYOUT_WORK, body_work
 
@@ -31,11 +42,17 @@ PASS_WORK = 3.0
 
 @dataclass(frozen=True)
 class Event:
-    """`amount` per element of a block with `axes`, in every iteration of `loops` (grid included)."""
+    """`amount` per element of a block with `axes`, in every iteration of `loops` (grid included).
+
+    In a split kernel `shared` is the loop around it whose iterations are shared out; without one, every processor
+    does it for itself.
+    """
 
     amount: float
     axes: tuple[str, ...]
     loops: tuple[str, ...]
+    shared: str | None = None
+    once: bool = False  # one processor does it, where nothing is shared out
 
 
 @dataclass(frozen=True)
@@ -47,6 +64,7 @@ class NestEvents:
     vector_work: tuple[Event, ...]
     loads: tuple[Event, ...]  # bytes from global memory
     stores: tuple[Event, ...]
+    merged: tuple[Event, ...]  # bytes of one processor's blocks that a split kernel combines
     statements: tuple[Event, ...]
     flops: tuple[Event, ...]  # arithmetic operations, whatever unit does them
     local_blocks: tuple[LocalBlock, ...]
@@ -88,6 +106,7 @@ class _Summary:
         self._vector: list[Event] = []
         self._loads: list[Event] = []
         self._stores: list[Event] = []
+        self._merged: list[Event] = []
         self._statements: list[Event] = []
         self._flops: list[Event] = []
         self._blocks: dict[str, LocalBlock] = {}
@@ -95,73 +114,71 @@ class _Summary:
     def of(self, body: tuple[Statement, ...], grid: tuple[str, ...]) -> NestEvents:
         self._collect_blocks(body)
         self._typing = self._typing.with_locals({name: block.type for name, block in self._blocks.items()})
-        self._visit(body, grid)
+        self._visit(body, _Place(grid))
         return NestEvents(
             tuple(self._products),
             tuple(self._packing),
             tuple(self._vector),
             tuple(self._loads),
             tuple(self._stores),
+            tuple(self._merged),
             tuple(self._statements),
             tuple(self._flops),
             tuple(self._blocks.values()),
         )
 
     def _collect_blocks(self, body: tuple[Statement, ...]) -> None:
-        for statement in body:
-            match statement:
-                case Loop(_, inner):
-                    self._collect_blocks(inner)
-                case Let(target, _) | Update(target, _):
-                    self._blocks[target.name] = target
-                case Store():
-                    pass
+        for statement in walk_statements(body):
+            if isinstance(statement, Let | Update | Merge):
+                self._blocks[statement.target.name] = statement.target
 
-    def _visit(self, body: tuple[Statement, ...], loops: tuple[str, ...]) -> None:
+    def _visit(self, body: tuple[Statement, ...], place: _Place) -> None:
         loaded: set[Term] = set()
         for statement in body:
             match statement:
-                case Loop(index, inner):
-                    self._visit(inner, (*loops, index))
+                case Loop():
+                    self._visit(statement.body, place.inside(statement))
                 case Let(target, expression) | Update(target, expression):
-                    self._statements.append(Event(1.0, (), loops))
-                    around = (*loops, *(i for i in target.list_indices if i not in loops))
-                    self._vector.append(Event(PASS_WORK, target.type.axes, around))
-                    self._expression(expression, loops, loaded)
+                    self._vector.append(place.around(target.list_indices).event(PASS_WORK, target.type.axes))
+                    self._statement(expression, place, loaded)
                 case Store(tensor, expression):
                     axes = self._typing.block(expression).axes
-                    self._statements.append(Event(1.0, (), loops))
-                    around = (*loops, *(index for index in tensor.indices if index not in loops))
-                    self._stores.append(Event(float(tensor.element.size_bytes), axes, around))
-                    self._expression(expression, loops, loaded)
+                    stored = place.around(tensor.indices).event(float(tensor.element.size_bytes), axes)
+                    self._stores.append(replace(stored, once=True))
+                    self._statement(expression, place, loaded)
+                case Merge(target, source, _):
+                    # Each processor reads the blocks of all; how many there are is known when costs are evaluated.
+                    size = float(compute_element(source.type.element).size_bytes)
+                    self._merged.append(place.event(size, target.type.axes))
+                case Barrier():
+                    pass
 
-    def _expression(self, expression: Term, loops: tuple[str, ...], loaded: set[Term]) -> None:
+    def _statement(self, expression: Term, place: _Place, loaded: set[Term]) -> None:
+        self._statements.append(place.event(1.0, ()))
         for term in walk(expression):
             match term:
                 case Read(tensor, _):
                     if term not in loaded:
                         loaded.add(term)
-                        element = self._tensors[tensor].element
-                        axes = self._typing.block(term).axes
-                        self._loads.append(Event(float(element.size_bytes), axes, loops))
+                        size = float(self._tensors[tensor].element.size_bytes)
+                        self._loads.append(place.event(size, self._typing.block(term).axes))
                 case Apply():
-                    self._operator(term, loops)
+                    self._operator(term, place)
                 case _:
                     pass
 
-    def _operator(self, term: Apply, loops: tuple[str, ...]) -> None:
+    def _operator(self, term: Apply, place: _Place) -> None:
         operator = self._table.operators[term.operator]
         result = self._typing.block(term)
         if operator.name == "dot":
             rows, contracted = self._typing.block(term.operands[0]).axes
             columns = self._typing.block(term.operands[1]).axes[0]
-            axes = (rows, columns, contracted)
-            self._products.append(Event(2.0, axes, loops))
-            self._flops.append(Event(2.0, axes, loops))
+            self._products.append(place.event(2.0, (rows, columns, contracted)))
+            self._flops.append(place.event(2.0, (rows, columns, contracted)))
             # The second operand is packed on load, the first written to a block where it is none in memory.
-            self._packing.append(Event(1.0, (columns, contracted), loops))
+            self._packing.append(place.event(1.0, (columns, contracted)))
             if not isinstance(term.operands[0], Read | Local):
-                self._vector.append(Event(PASS_WORK, (rows, contracted), loops))
+                self._vector.append(place.event(PASS_WORK, (rows, contracted)))
             return
         widest = max((self._typing.block(operand).axes for operand in term.operands), key=len, default=())
         axes = widest if operator.fold else result.axes
@@ -169,10 +186,27 @@ class _Summary:
         work = 1.0 if operator.fold else 0.0
         if function is not None:
             work += body_work(self._table, function.body) if function.body else function.work
-            self._flops.append(Event(1.0, axes, loops))
-        elif operator.fold:
-            self._flops.append(Event(1.0, axes, loops))
-        self._vector.append(Event(work or LAYOUT_WORK / 2, axes, loops))
+        if function is not None or operator.fold:
+            self._flops.append(place.event(1.0, axes))
+        self._vector.append(place.event(work or LAYOUT_WORK / 2, axes))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a statement stands: the loops around it, and the one of them whose iterations are shared out."""
+
+    loops: tuple[str, ...]
+    shared: str | None = None
+
+    def inside(self, loop: Loop) -> _Place:
+        return _Place((*self.loops, loop.index), loop.index if loop.shared else self.shared)
+
+    def around(self, indices: tuple[str, ...]) -> _Place:
+        """The place with loops over further indices, which the statement runs over by itself."""
+        return replace(self, loops=(*self.loops, *(index for index in indices if index not in self.loops)))
+
+    def event(self, amount: float, axes: tuple[str, ...]) -> Event:
+        return Event(amount, axes, self.loops, self.shared)
 
 
 class NestCosts:
@@ -199,7 +233,8 @@ class NestCosts:
         self._grid = [self._column[index] for index in grid]
         self._products = [tuple(self._column[axis] for axis in event.axes) for event in events.products]
         packing = [replace(event, amount=target.packing_operations) for event in events.packing]
-        traffic = (*events.loads, *events.stores)
+        merged = [replace(event, amount=event.amount * threads) for event in events.merged]
+        traffic = (*events.loads, *events.stores, *merged)
         groups = ((*events.vector_work, *packing), events.statements, events.products, traffic, events.flops)
         self._parts = [slice(0, 0)] * len(groups)
         rows: list[list[float]] = []
@@ -209,6 +244,13 @@ class NestCosts:
             for event in group:
                 rows.append(self._exponents(event.loops, event.axes))
                 amounts.append(event.amount * prod(extents[axis] or 1 for axis in event.axes))
+        ordered = [event for group in groups for event in group]
+        self._is_split = bool(events.merged)
+        # Of a split kernel, what is not shared out is done by every processor, unless by one alone.
+        repeats = [threads if event.shared is None and not event.once else 1 for event in ordered]
+        columns = [-1 if event.shared is None else self._column[event.shared] for event in ordered]
+        self._repeats = np.array(repeats, dtype=np.float64)[:, None]
+        self._sharing = list(zip(columns, repeats, strict=True))
         self._exponent_matrix = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
         self._amounts = np.array(amounts, dtype=np.float64)[:, None]
         lists = [self._exponents(block.list_indices, ()) for block in events.local_blocks]
@@ -229,17 +271,17 @@ class NestCosts:
         spans = np.minimum(blocks, self._extents[:, None])
         trips = np.ceil(self._extents[:, None] / blocks)
         totals = self._amounts * np.exp(self._exponent_matrix @ np.log(trips))
-        vector, statements, products, traffic, flops = (totals[part] for part in self._parts)
+        if self._is_split:
+            totals *= self._repeats
+        _, _, _, traffic, flops = (totals[part] for part in self._parts)
+        # What the busiest processor does.
+        own = totals * self._share_of_one(trips, spans)
+        vector, statements, products, _, _ = (own[part] for part in self._parts)
         target = self._target
         work = vector.sum(axis=0) / (target.vector_operations_per_second * target.vector_lanes)
         work += STATEMENT_SECONDS * statements.sum(axis=0)
         for axes, total in zip(self._products, products, strict=True):
             work += total / (target.matrix_flops_per_second * self._matrix_efficiency(spans[list(axes)]))
-        cells = np.prod(trips[self._grid], axis=0)
-        # The last round leaves processors idle where blocks do not divide evenly among them.
-        rounds = np.ceil(cells / np.minimum(cells, self._threads))
-        largest_cell = np.prod(spans[self._grid] / self._extents[self._grid, None], axis=0)
-        work *= np.minimum(1.0, rounds * largest_cell)
         moved = traffic.sum(axis=0)
         seconds = target.launch_seconds + work + moved / target.global_bytes_per_second
         local = self._local_bytes(spans, trips)
@@ -254,15 +296,32 @@ class NestCosts:
             round(float(local[best])),
         )
 
+    def _share_of_one(self, trips: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of each event's total that falls to the busiest processor.
+
+        The last round leaves processors idle where blocks do not divide evenly among them.
+        """
+        if self._is_split:
+            rounds = np.ceil(trips / self._threads) / trips
+            one = np.ones(trips.shape[1])
+            return np.array([rounds[column] if column >= 0 else one / repeats for column, repeats in self._sharing])
+        cells = np.prod(trips[self._grid], axis=0)
+        rounds = np.ceil(cells / np.minimum(cells, self._threads))
+        largest_cell = np.prod(spans[self._grid] / self._extents[self._grid, None], axis=0)
+        return np.minimum(1.0, rounds * largest_cell)
+
     def _matrix_efficiency(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of the matrix unit's rate that products of such blocks reach.
 
-        Rows and columns are padded to the register tile, and every call loads and stores its result once.
+        A register tile that is short of rows or columns has too few accumulators to hide the latency of its
+        multiply-adds; columns are padded to whole vectors; and every call loads and stores its result once.
         """
         rows, columns, contracted = spans
-        padded_rows = np.ceil(rows / self._target.matrix_rows) * self._target.matrix_rows
-        padded_columns = np.ceil(columns / self._target.vector_lanes) * self._target.vector_lanes
-        return rows * columns / (padded_rows * padded_columns) / (1 + 8 / contracted)
+        target = self._target
+        vectors = np.ceil(columns / target.vector_lanes)
+        tile = np.minimum(rows, target.matrix_rows) * np.minimum(vectors, target.matrix_columns / target.vector_lanes)
+        hidden = np.minimum(1.0, tile / target.accumulators_to_hide_latency)
+        return hidden * columns / (vectors * target.vector_lanes) / (1 + 8 / contracted)
 
     def _local_bytes(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64]:
         blocks = np.exp(self._span_matrix @ np.log(spans) + self._list_matrix @ np.log(trips))

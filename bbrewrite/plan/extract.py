@@ -14,20 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Reduce, Term
-from bbrewrite.egraph.view import ENode, FrozenGraph
+from bbrewrite.egraph.view import EClass, ENode, FrozenGraph
 from bbrewrite.plan.canonical import canonical_list
 from bbrewrite.plan.term_costs import TermCosts
 
-# More candidates a class find no better plans on the programs at hand and cost time in proportion.
-CANDIDATES_PER_CLASS = 4
-ROUND_LIMIT = 600
-
-# Plans whose estimate is worse than the best by more than this are not worth scheduling.
-WORTHWHILE = 1.25
+# More candidates a class find no better plans on the programs at hand and cost time in proportion. Those that store
+# the same lists differ in algebra only, so a few of them suffice.
+CANDIDATES_PER_CLASS = 6
+CANDIDATES_PER_KERNELS = 2
 
 # A loop pass: the index of a reduction and how many passes over that index must come before it.
 type Pass = tuple[str, int]
@@ -44,11 +43,17 @@ class Item:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A term of a class with its itemised cost in seconds."""
+    """A term of a class with its itemised cost in seconds, and the lists in global memory that it needs."""
 
     term: Term
     items: Mapping[Item, float]
     cost: float
+    stored: Mapping[int, str]  # for each class stored as a list, by which kernel
+
+    @cached_property
+    def kernels(self) -> frozenset[str]:
+        """The kernels that store what the term reads."""
+        return frozenset(item.kernel for item in self.items)
 
     @property
     def order(self) -> tuple[float, str]:
@@ -57,33 +62,40 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class ExtractedPlan:
+    """A term for every output, and the seconds that they take by the optimistic estimate."""
+
+    roots: Mapping[str, Term]
+    estimate: float
+
+
+@dataclass(frozen=True)
 class Extraction:
-    """The most promising plans, best first: for each a term for every output.
+    """The most promising plans, best estimate first.
 
     `list_names` gives the definition's name for a term of its class, so that buffers keep the user's names.
     """
 
-    plans: tuple[Mapping[str, Term], ...]
+    plans: tuple[ExtractedPlan, ...]
     list_names: Mapping[Term, str]
 
 
 def extract(graph: FrozenGraph, outputs: tuple[str, ...], costs: TermCosts) -> Extraction:
-    """The plans worth scheduling. The first is the cheapest by the estimate; the others replace one output's
-    term at a time.
-    """
+    """The plans worth scheduling: the cheapest by the estimate, and those that replace one output's term in it."""
     search = _Extraction(graph, costs)
     candidates = search.run()
     ranked = {name: [found for found in candidates[graph.roots[name]] if not found.term.free] for name in outputs}
-    best = {name: found[0].term for name, found in ranked.items()}
-    total = sum(found[0].cost for found in ranked.values())
-    others = [
-        (other.order, {**best, name: other.term})
-        for name, found in ranked.items()
-        for other in found[1:]
-        if total - found[0].cost + other.cost <= WORTHWHILE * total
+    best = {name: found[0] for name, found in ranked.items()}
+    choices = [best, *({**best, name: other} for name, found in ranked.items() for other in found[1:])]
+    plans = [
+        ExtractedPlan(
+            {name: candidate.term for name, candidate in choice.items()},
+            sum(_united(tuple(choice.values())).values()),
+        )
+        for choice in choices
     ]
-    plans = [best, *(plan for _, plan in sorted(others, key=lambda ranked_plan: ranked_plan[0]))]
-    return Extraction(tuple(plans), search.list_names)
+    order = sorted(range(len(plans)), key=lambda number: (plans[number].estimate, number))
+    return Extraction(tuple(plans[number] for number in order), search.list_names)
 
 
 class _Extraction:
@@ -105,19 +117,20 @@ class _Extraction:
                 for child in node.children:
                     users[child].add(identifier)
         pending = sorted(self._graph.classes)
-        for _ in range(ROUND_LIMIT):
+        # Every round that changes something makes a class cheaper or reaches one more, so this ends.
+        while pending:
             changed: set[int] = set()
             for identifier in pending:
                 if self._improve(identifier):
                     changed |= users[identifier]
-            if not changed:
-                break
             pending = sorted(changed)
         return self._found
 
     def _improve(self, identifier: int) -> bool:
         """Recomputes a class's candidates from those of its operands; true where they changed."""
-        offers = [offer for node in self._graph.classes[identifier].nodes for offer in self._offers(node)]
+        nodes = self._graph.classes[identifier].nodes
+        # A value computed from its own stored list is only a copy of it.
+        offers = [offer for node in nodes for offer in self._offers(node) if identifier not in offer.stored]
         kept = _pruned([*offers, *self._found[identifier]])
         if [found.term for found in kept] == [found.term for found in self._found[identifier]]:
             return False
@@ -128,33 +141,35 @@ class _Extraction:
 
     def _offers(self, node: ENode) -> Iterator[Candidate]:
         for operands in product(*(self._found[child] for child in node.children)):
-            offer = self._combine(node, operands)
+            stored = _stored_by_all(operands)
+            # Storing one list twice, under two terms, never pays.
+            offer = None if stored is None else self._combine(node, operands, stored)
             if offer is not None:
                 yield offer
 
-    def _combine(self, node: ENode, operands: tuple[Candidate, ...]) -> Candidate | None:
+    def _combine(self, node: ENode, operands: tuple[Candidate, ...], stored: Mapping[int, str]) -> Candidate | None:
         match node.head:
             case At() | Loaded():
                 return self._read(node, operands[0])
             case Component() if self._depth[node.children[0]] > 0:
                 return self._component(node, operands[0])
             case Reduce():
-                return self._reduce(node, operands)
+                return self._reduce(node, operands, stored)
             case Map() | Pair():
                 lists = zip(node.children, operands, strict=True)
                 if any(self._depth[child] > 0 and isinstance(found.term, At | Component) for child, found in lists):
                     return None  # a kernel that only copies a list
-                return self._plain(node, operands)
+                return self._plain(node, operands, stored)
             case _:
-                return self._plain(node, operands)
+                return self._plain(node, operands, stored)
 
-    def _plain(self, node: ENode, operands: tuple[Candidate, ...]) -> Candidate:
+    def _plain(self, node: ENode, operands: tuple[Candidate, ...], stored: Mapping[int, str]) -> Candidate:
         term = node.build(tuple(operand.term for operand in operands))
         items = _united(operands)
         items.setdefault(Item("", (), term), self._costs.evaluation(term))
-        return _candidate(term, items)
+        return _candidate(term, items, stored)
 
-    def _reduce(self, node: ENode, operands: tuple[Candidate, ...]) -> Candidate:
+    def _reduce(self, node: ENode, operands: tuple[Candidate, ...], stored: Mapping[int, str]) -> Candidate:
         term = node.build(tuple(operand.term for operand in operands))
         assert isinstance(term, Reduce)
         index = term.index
@@ -175,7 +190,7 @@ class _Extraction:
         for item, cost in inside:
             outside[Item("", (this, *item.passes), item.term)] = cost
         outside[Item("", (this,), term)] = self._costs.evaluation(term)
-        return _candidate(term, outside)
+        return _candidate(term, outside, stored)
 
     def _read(self, node: ENode, items: Candidate) -> Candidate | None:
         """An element of a list in global memory: the whole list is stored by a kernel of its own."""
@@ -183,19 +198,20 @@ class _Extraction:
         if not isinstance(items.term, At | Component):
             if items.term.free:
                 return None  # a list made inside a loop is no list in global memory
-            stored = self._as_kernel(items)
+            stored = self._as_kernel(items, node.children[0])
         term = node.build((items.term,))
         united = dict(stored.items)
         if isinstance(node.head, Loaded) or self._depth[node.children[0]] == 1:
             united[Item("", (), term)] = self._costs.traffic(tuple(sorted(term.free)), Element.F32)
-        return _candidate(term, united)
+        return _candidate(term, united, stored.stored)
 
     def _component(self, node: ENode, pair: Candidate) -> Candidate | None:
         if pair.term.free or isinstance(pair.term, At):
             return None
-        return _candidate(node.build((pair.term,)), self._as_kernel(pair).items)
+        kernel = self._as_kernel(pair, node.children[0])
+        return _candidate(node.build((pair.term,)), kernel.items, kernel.stored)
 
-    def _as_kernel(self, candidate: Candidate) -> Candidate:
+    def _as_kernel(self, candidate: Candidate, identifier: int) -> Candidate:
         """The candidate's items as those of a kernel that stores its list, plus launch and stores."""
         known = self._stored.get(candidate.term)
         if known is None:
@@ -205,7 +221,9 @@ class _Extraction:
                 for item, cost in candidate.items.items()
             }
             items[Item(key, (), candidate.term)] = self._costs.launch + self._store_cost(candidate.term)
-            known = self._stored[candidate.term] = _candidate(candidate.term, items)
+            known = self._stored[candidate.term] = _candidate(
+                candidate.term, items, {**candidate.stored, identifier: key}
+            )
         return known
 
     def _store_cost(self, term: Term, indices: tuple[str, ...] = ()) -> float:
@@ -226,25 +244,33 @@ def _united(operands: tuple[Candidate, ...]) -> dict[Item, float]:
     return items
 
 
-def _candidate(term: Term, items: Mapping[Item, float]) -> Candidate:
-    return Candidate(term, items, sum(items.values()))
+def _stored_by_all(operands: tuple[Candidate, ...]) -> dict[int, str] | None:
+    """The lists that operands need, or None where two of them need one list stored by different kernels."""
+    stored: dict[int, str] = {}
+    for operand in operands:
+        for identifier, kernel in operand.stored.items():
+            if stored.setdefault(identifier, kernel) != kernel:
+                return None
+    return stored
+
+
+def _candidate(term: Term, items: Mapping[Item, float], stored: Mapping[int, str]) -> Candidate:
+    return Candidate(term, items, sum(items.values()), stored)
 
 
 def _pruned(offers: list[Candidate]) -> list[Candidate]:
-    """The best few: none that costs more than another which mentions no index that it does not."""
+    """The best few: for each set of lists stored, none that costs more than others which mention no index that it
+    does not.
+    """
     kept: list[Candidate] = []
     seen: set[Term] = set()
-    kernels_seen: dict[frozenset[str], list[frozenset[str]]] = {}
     for offer in sorted(offers, key=lambda candidate: candidate.order):
         if offer.term in seen:
             continue
         seen.add(offer.term)
-        kernels = frozenset(item.kernel for item in offer.items)
-        rivals = [other for mention, others in kernels_seen.items() if mention <= offer.term.free for other in others]
-        if kernels in rivals and len(kept) >= 2:
-            continue
-        kernels_seen.setdefault(offer.term.free, []).append(kernels)
-        kept.append(offer)
+        rivals = sum(other.kernels == offer.kernels and other.term.free <= offer.term.free for other in kept)
+        if rivals < CANDIDATES_PER_KERNELS:
+            kept.append(offer)
         if len(kept) == CANDIDATES_PER_CLASS:
             break
     return kept
@@ -262,7 +288,7 @@ def _list_depths(graph: FrozenGraph) -> dict[int, int]:
             return depths.get(node.children[0])
         return 0
 
-    pending = dict(graph.classes)
+    pending: dict[int, EClass] = dict(graph.classes)
     while pending:
         found: dict[int, int] = {}
         for identifier, eclass in pending.items():

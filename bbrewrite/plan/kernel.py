@@ -63,18 +63,40 @@ class Store:
 
 @dataclass(frozen=True)
 class Loop:
-    """A serial loop over the blocks of an index, or over its positions where it is a point index."""
+    """A serial loop over the blocks of an index, or over its positions where it is a point index.
+
+    The iterations of a `shared` loop are shared out among the processors, in contiguous runs.
+    """
 
     index: str
     body: tuple[Statement, ...]
+    shared: bool = False
 
 
-type Statement = Let | Update | Store | Loop
+@dataclass(frozen=True)
+class Merge:
+    """`target` = every processor's `source`, combined by a monoid of one component, in the processors' order."""
+
+    target: LocalBlock
+    source: LocalBlock
+    monoid: str
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Every processor waits for all others."""
+
+
+type Statement = Let | Update | Store | Loop | Merge | Barrier
 
 
 @dataclass(frozen=True)
 class Kernel:
     """One parallel launch: `body` runs for every combination of blocks of the `grid` indices.
+
+    A kernel whose reduction is split has no grid: all processors run the body together, each with its own local
+    blocks. They share out the iterations of its `shared` loops, and a `Store` outside those is done by the first
+    processor alone.
 
     `indices` holds the chosen block sizes. `reads` and `writes` are the tensors touched, in order of
     first use: together with the root extents they are the kernel's arguments.
@@ -88,11 +110,16 @@ class Kernel:
     writes: tuple[Tensor, ...]
 
     @property
+    def is_split(self) -> bool:
+        """Whether processors work together on one reduction."""
+        return any(isinstance(statement, Merge) for statement in walk_statements(self.body))
+
+    @property
     def local_blocks(self) -> tuple[LocalBlock, ...]:
         """Every named block, in order of first appearance."""
         found: dict[str, LocalBlock] = {}
         for statement in walk_statements(self.body):
-            if isinstance(statement, Let | Update):
+            if isinstance(statement, Let | Update | Merge):
                 found.setdefault(statement.target.name, statement.target)
         return tuple(found.values())
 

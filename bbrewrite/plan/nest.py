@@ -10,15 +10,36 @@ The grid's indices surround everything: values that do not depend on one are rec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from bbrewrite.core.operators import Monoid, OperatorTable
-from bbrewrite.core.terms import Local, Number, Reduce, Term, rewrite_bottom_up, walk
+from bbrewrite.core.terms import Local, Number, Reduce, Term, rewrite_bottom_up
 from bbrewrite.core.types import BlockType, Typing
+from bbrewrite.plan.draft import (
+    DraftItem,
+    DraftLine,
+    DraftLoop,
+    Instance,
+    Path,
+    common_length,
+    drop_unused,
+    lines_of,
+    loop_position,
+    runs_inside,
+)
 from bbrewrite.plan.kernel import Let, LocalBlock, Loop, Statement, Store, Update, local_element
 from bbrewrite.plan.naming import Naming, named_operands
 from bbrewrite.plan.partition import KernelOutput, KernelTerm
+from bbrewrite.plan.states import (
+    closure,
+    components_read_by_others,
+    local_names,
+    needed_components,
+    required_outside,
+    substituted,
+)
 
 
 class UnsuitableOrder(Exception):
@@ -31,50 +52,7 @@ class Nest:
 
     body: tuple[Statement, ...]
     recomputed: frozenset[Term]
-
-
-@dataclass(eq=False)
-class _Loop:
-    """A loop under construction; `closing` statements run at the end of each iteration."""
-
-    index: str
-    items: list[_Item] = field(default_factory=list["_Item"])
-    closing: list[_Item] = field(default_factory=list["_Item"])
-
-
-@dataclass(eq=False)
-class _Line:
-    """A statement under construction; locals in its expression are named, their list indices follow later."""
-
-    kind: type[Let] | type[Update] | type[Store]
-    target: str
-    expression: Term
-    output: KernelOutput | None = None
-
-
-type _Item = _Loop | _Line
-type _Path = tuple[_Loop, ...]
-
-
-@dataclass(eq=False)
-class _Instance:
-    """A value in a place. `path` are the loops in which it is at hand, `whole_path` those of its last statement.
-
-    `inner` are indices of a list of accumulators, looped over inside the reduction. `stored` counts how many
-    loops of `path` every user shares; the indices of the others make the value a local list.
-    """
-
-    name: str
-    path: _Path
-    whole_path: _Path
-    line: _Line
-    inner: tuple[str, ...] = ()
-    shared_loops: int = 0
-    result: Term | None = None
-
-    @property
-    def list_indices(self) -> tuple[str, ...]:
-        return tuple(loop.index for loop in self.path[self.shared_loops :]) + self.inner
+    accumulators: Mapping[str, str]  # accumulators of one component by name, with their monoids
 
 
 class NestBuilder:
@@ -97,13 +75,14 @@ class NestBuilder:
         self._grid = frozenset(grid)
         self._table = table
         self._typing = typing
-        self._root = _Loop("")
-        self._instances: dict[Term, list[_Instance]] = {}
+        self._root = DraftLoop("")
+        self._instances: dict[Term, list[Instance]] = {}
         self._types: dict[str, BlockType] = {}
-        self._states: dict[tuple[object, ...], _Instance] = {}
-        self._in_loop: dict[tuple[_Loop, Term], _Instance] = {}
-        self._by_name: dict[str, _Instance] = {}
+        self._states: dict[tuple[object, ...], Instance] = {}
+        self._in_loop: dict[tuple[DraftLoop, Term], Instance] = {}
+        self._by_name: dict[str, Instance] = {}
         self._recomputed: set[Term] = set()
+        self._accumulators: dict[str, str] = {}
         self._counters: dict[str, int] = {}
 
     def build(self) -> Nest:
@@ -113,7 +92,7 @@ class NestBuilder:
         for output in self._kernel.outputs:
             self._place_store(output)
         self._remove_unused()
-        return Nest(self._finished(self._root), frozenset(self._recomputed))
+        return Nest(self._finished(self._root), frozenset(self._recomputed), MappingProxyType(self._accumulators))
 
     # Placement
 
@@ -127,20 +106,20 @@ class NestBuilder:
             path = self._path_for((), self._nest_of(term.free), term.children)
             self._add_let(term, path)
 
-    def _add_let(self, term: Term, path: _Path, before: _Item | None = None) -> None:
+    def _add_let(self, term: Term, path: Path, before: DraftItem | None = None) -> None:
         expression = self._expression(term, path, before, is_definition=True)
         name = self._fresh(_stem(term))
-        line = _Line(Let, name, expression)
+        line = DraftLine(Let, name, expression)
         self._insert(path, line, before)
         self._types[name] = self._block_type(term)
-        self._register(term, _Instance(name, path, path, line, (), len(path)))
+        self._register(term, Instance(name, path, path, line, (), len(path)))
 
     def _place_store(self, output: KernelOutput) -> None:
         path = self._path_for((), self._nest_of(frozenset(output.tensor.indices)), (output.body,))
         expression = self._expression(output.body, path, None)
-        self._insert(path, _Line(Store, "", expression, output), None)
+        self._insert(path, DraftLine(Store, "", expression, output), None)
 
-    def _place_reduction(self, term: Reduce, base: _Path, before: _Item | None = None) -> None:
+    def _place_reduction(self, term: Reduce, base: Path, before: DraftItem | None = None) -> None:
         """Adds accumulators before, and an update inside, a loop over the reduction's index under `base`."""
         monoid = self._table.monoids[term.monoid]
         covered = {loop.index for loop in base}
@@ -151,43 +130,44 @@ class NestBuilder:
             self._place_states(term, monoid, nest, base, before)
 
     def _place_accumulator(
-        self, term: Reduce, monoid: Monoid, nest: list[str], base: _Path, before: _Item | None
+        self, term: Reduce, monoid: Monoid, nest: list[str], base: Path, before: DraftItem | None
     ) -> None:
-        element = _substituted(monoid.element[0], dict(zip(monoid.parameters, term.operands, strict=True)))
+        element = substituted(monoid.element[0], dict(zip(monoid.parameters, term.operands, strict=True)))
         path = self._path_for(base, nest, (element,), before)
-        loop_at = _loop_position(path, len(base), term.index)
+        loop_at = loop_position(path, len(base), term.index)
         state = self._add_state(term, element, monoid.identity[0], _stem(term), path, loop_at)
+        self._accumulators[state.name] = term.monoid
         right = self._expression(element, path, None)
         names = {monoid.left[0]: Local(state.name), monoid.right[0]: right}
-        self._insert(path, _Line(Update, state.name, _substituted(monoid.combine[0], names)), None)
-        self._finish(term, state, _substituted(monoid.finish, {monoid.state[0]: Local(state.name)}))
+        self._insert(path, DraftLine(Update, state.name, substituted(monoid.combine[0], names)), None)
+        self._finish(term, state, substituted(monoid.finish, {monoid.state[0]: Local(state.name)}))
 
-    def _add_state(
-        self, term: Reduce, element: Term, identity: float, stem: str, path: _Path, loop_at: int
-    ) -> _Instance:
+    def _add_state(self, term: Reduce, element: Term, identity: float, stem: str, path: Path, loop_at: int) -> Instance:
         """An accumulator that starts before the loop at `loop_at`; loops of `path` below it make it a list."""
         name = self._fresh(stem)
         self._types[name] = self._block_type(element)
-        start = _Line(Let, name, Number(identity))
+        start = DraftLine(Let, name, Number(identity))
         self._insert(path[:loop_at], start, path[loop_at])
         inner = tuple(loop.index for loop in path[loop_at + 1 :])
-        state = _Instance(name, path[:loop_at], path[: loop_at + 1], start, inner, loop_at)
+        state = Instance(name, path[:loop_at], path[: loop_at + 1], start, inner, loop_at)
         self._by_name[name] = state
         return state
 
-    def _place_states(self, term: Reduce, monoid: Monoid, nest: list[str], base: _Path, before: _Item | None) -> None:
+    def _place_states(
+        self, term: Reduce, monoid: Monoid, nest: list[str], base: Path, before: DraftItem | None
+    ) -> None:
         """A monoid of several dependent components: those that others read are updated last in an iteration."""
         arguments = dict(zip(monoid.parameters, term.operands, strict=True))
-        elements = tuple(_substituted(element, arguments) for element in monoid.element)
-        wanted = _needed_components(monoid)
-        bases = _components_read_by_others(monoid, wanted)
+        elements = tuple(substituted(element, arguments) for element in monoid.element)
+        wanted = needed_components(monoid)
+        bases = components_read_by_others(monoid, wanted)
         depth = nest.index(term.index) + 1
         if not required_outside(term, monoid).isdisjoint(nest[depth:]):
             raise UnsuitableOrder(f"{term.monoid} over {term.index} must be inside the loops of its shared state")
         loop_path = self._path_for(base, nest[:depth], tuple(elements[c] for c in wanted), before)
         loop_at = len(loop_path) - 1
         names: dict[str, Term] = {}
-        states: dict[int, _Instance] = {}
+        states: dict[int, Instance] = {}
         for component in bases:
             state = states[component] = self._base_state(term, monoid, component, elements, loop_path)
             names[monoid.left[component]] = Local(state.name)
@@ -203,22 +183,22 @@ class NestBuilder:
                         term, monoid, component, elements[component], shared[component], loop_path, nest[depth:]
                     )
                 states[component] = self._states[key]
-        finish = _substituted(monoid.finish, {monoid.state[c]: Local(state.name) for c, state in states.items()})
+        finish = substituted(monoid.finish, {monoid.state[c]: Local(state.name) for c, state in states.items()})
         payload = next((states[c] for c in wanted if c not in bases), states[wanted[-1]])
         assert len(payload.path) == loop_at
         self._finish(term, payload, finish)
 
-    def _state_key(self, term: Reduce, monoid: Monoid, component: int, loop_path: _Path) -> tuple[object, ...]:
-        used = _closure(monoid, component)
-        parameters = {name for c in used for name in _local_names(monoid.element[c])}
+    def _state_key(self, term: Reduce, monoid: Monoid, component: int, loop_path: Path) -> tuple[object, ...]:
+        used = closure(monoid, component)
+        parameters = {name for c in used for name in local_names(monoid.element[c])}
         operands = tuple(
             operand for name, operand in zip(monoid.parameters, term.operands, strict=True) if name in parameters
         )
         return (monoid.name, component, operands, loop_path[-1])
 
     def _base_state(
-        self, term: Reduce, monoid: Monoid, component: int, elements: tuple[Term, ...], loop_path: _Path
-    ) -> _Instance:
+        self, term: Reduce, monoid: Monoid, component: int, elements: tuple[Term, ...], loop_path: Path
+    ) -> Instance:
         key = self._state_key(term, monoid, component, loop_path)
         if key not in self._states:
             self._ensure_local(elements[component], loop_path)
@@ -228,10 +208,10 @@ class NestBuilder:
             )
         return self._states[key]
 
-    def _close_with(self, state: _Instance, value: Term, loop: _Loop) -> None:
+    def _close_with(self, state: Instance, value: Term, loop: DraftLoop) -> None:
         """Updates a state at the end of each iteration, after everything that reads its old value."""
-        if not any(isinstance(item, _Line) and item.target == state.name for item in loop.closing):
-            loop.closing.append(_Line(Update, state.name, value))
+        if not any(isinstance(item, DraftLine) and item.target == state.name for item in loop.closing):
+            loop.closing.append(DraftLine(Update, state.name, value))
 
     def _payload_state(
         self,
@@ -240,30 +220,30 @@ class NestBuilder:
         component: int,
         element: Term,
         combine: Term,
-        loop_path: _Path,
+        loop_path: Path,
         inner_nest: list[str],
-    ) -> _Instance:
+    ) -> Instance:
         """A state that no other reads, updated in loops below the reduction's where its element has more indices."""
-        factors = [self._by_name[name] for name in sorted(_local_names(combine)) if name in self._by_name]
+        factors = [self._by_name[name] for name in sorted(local_names(combine)) if name in self._by_name]
         path = self._path_for(loop_path, inner_nest, (element,), None, factors)
         state = self._add_state(term, element, monoid.identity[component], _stem(term), path, len(loop_path) - 1)
         right = self._expression(element, path, None)
         names = {monoid.left[component]: Local(state.name), monoid.right[component]: right}
-        self._insert(path, _Line(Update, state.name, _substituted(combine, names)), None)
+        self._insert(path, DraftLine(Update, state.name, substituted(combine, names)), None)
         return state
 
-    def _with_shared_named(self, combine: Term, names: dict[str, Term], loop_path: _Path) -> Term:
+    def _with_shared_named(self, combine: Term, names: dict[str, Term], loop_path: Path) -> Term:
         """The combination with every part that depends on base states alone computed once in the iteration."""
 
         def visit(node: Term) -> Term:
-            mentioned = _local_names(node)
+            mentioned = local_names(node)
             if node.children and mentioned and mentioned <= names.keys():
-                return self._named_in_loop(_substituted(node, names), loop_path)
+                return self._named_in_loop(substituted(node, names), loop_path)
             return node.with_children(tuple(visit(child) for child in node.children))
 
         return visit(combine)
 
-    def _named_in_loop(self, expression: Term, loop_path: _Path) -> Term:
+    def _named_in_loop(self, expression: Term, loop_path: Path) -> Term:
         """A local that holds an expression over locals, computed once an iteration of the innermost loop."""
         if isinstance(expression, Local):
             return expression
@@ -274,12 +254,12 @@ class NestBuilder:
         if key not in self._in_loop:
             name = self._fresh(_stem(changed))
             self._types[name] = self._local_type(changed)
-            line = _Line(Let, name, changed)
+            line = DraftLine(Let, name, changed)
             self._insert(loop_path, line, None)
-            self._in_loop[key] = self._by_name[name] = _Instance(name, loop_path, loop_path, line, (), len(loop_path))
+            self._in_loop[key] = self._by_name[name] = Instance(name, loop_path, loop_path, line, (), len(loop_path))
         return Local(self._in_loop[key].name)
 
-    def _finish(self, term: Reduce, state: _Instance, finish: Term) -> None:
+    def _finish(self, term: Reduce, state: Instance, finish: Term) -> None:
         """Registers the reduction's result: the state itself, or a value computed from states after the loop."""
         if finish == Local(state.name):
             self._register(term, state)
@@ -290,21 +270,21 @@ class NestBuilder:
         else:
             name = self._fresh(_stem(term))
             self._types[name] = self._local_type(finish)
-            line = _Line(Let, name, finish)
+            line = DraftLine(Let, name, finish)
             block = state.path[-1] if state.path else self._root
             block.items.insert(block.items.index(state.whole_path[len(state.path)]) + 1, line)
-            self._register(term, _Instance(name, state.path, state.path, line, (), len(state.path)))
+            self._register(term, Instance(name, state.path, state.path, line, (), len(state.path)))
 
     # Finding places
 
     def _path_for(
         self,
-        base: _Path,
+        base: Path,
         nest: list[str],
         expressions: tuple[Term, ...],
-        before: _Item | None = None,
-        locals_used: list[_Instance] | None = None,
-    ) -> _Path:
+        before: DraftItem | None = None,
+        locals_used: list[Instance] | None = None,
+    ) -> Path:
         """Loops for a nest of indices under `base`, merged with existing ones where operands are at hand."""
         operands = [
             instance for term in named_operands(expressions, self._naming) for instance in self._nearest(term, base)
@@ -316,15 +296,15 @@ class NestBuilder:
             limit = block.items.index(before) if before in block.items else len(block.items)
             first = self._first_position(block, len(path), index, path, operands)
             loop = next(
-                (item for item in block.items[first:limit] if isinstance(item, _Loop) and item.index == index), None
+                (item for item in block.items[first:limit] if isinstance(item, DraftLoop) and item.index == index), None
             )
             if loop is None:
-                loop = _Loop(index)
+                loop = DraftLoop(index)
                 block.items.insert(limit, loop)
             path = (*path, loop)
         return path
 
-    def _first_position(self, block: _Loop, depth: int, index: str, path: _Path, operands: list[_Instance]) -> int:
+    def _first_position(self, block: DraftLoop, depth: int, index: str, path: Path, operands: list[Instance]) -> int:
         """The first item of a block from which on a loop over `index` has all operands at hand."""
         first = 0
         for operand in operands:
@@ -338,43 +318,43 @@ class NestBuilder:
                 first = max(first, block.items.index(operand.line) + 1)
         return first
 
-    def _nearest(self, term: Term, base: _Path) -> list[_Instance]:
+    def _nearest(self, term: Term, base: Path) -> list[Instance]:
         """The instance that a value placed under `base` would use: the last one that shares most loops with it."""
         found = self._instances.get(term, [])
-        return [max(found, key=lambda instance: _common_length(instance.path, base))] if found else []
+        return [max(found, key=lambda instance: common_length(instance.path, base))] if found else []
 
-    def _insert(self, path: _Path, item: _Item, before: _Item | None) -> None:
+    def _insert(self, path: Path, item: DraftItem, before: DraftItem | None) -> None:
         block = path[-1] if path else self._root
         if before is not None and before in block.items:
             block.items.insert(block.items.index(before), item)
         else:
             block.items.append(item)
 
-    def _insert_after(self, path: _Path, item: _Item, after: _Item) -> None:
+    def _insert_after(self, path: Path, item: DraftItem, after: DraftItem) -> None:
         block = path[-1] if path else self._root
         block.items.insert(block.items.index(after) + 1, item)
 
     # References
 
-    def _expression(self, term: Term, path: _Path, before: _Item | None, is_definition: bool = False) -> Term:
+    def _expression(self, term: Term, path: Path, before: DraftItem | None, is_definition: bool = False) -> Term:
         """The term with every named operand replaced by a local that is at hand in `path`."""
         if term in self._naming and not is_definition:
             return self._reference(term, path, before)
         return term.with_children(tuple(self._expression(child, path, before) for child in term.children))
 
-    def _reference(self, term: Term, path: _Path, before: _Item | None) -> Term:
+    def _reference(self, term: Term, path: Path, before: DraftItem | None) -> Term:
         for instance in self._instances[term]:
-            if path[: len(instance.path)] == instance.path and not _runs_inside(instance, path):
+            if path[: len(instance.path)] == instance.path and not runs_inside(instance, path):
                 return instance.result or Local(instance.name)
         if term in self._kept:
             instance = self._instances[term][0]
-            shared = _common_length(instance.path, path)
+            shared = common_length(instance.path, path)
             instance.shared_loops = min(instance.shared_loops, shared)
             return instance.result or Local(instance.name)
         self._recompute(term, path, before)
         return self._reference(term, path, before)
 
-    def _recompute(self, term: Term, path: _Path, before: _Item | None) -> None:
+    def _recompute(self, term: Term, path: Path, before: DraftItem | None) -> None:
         """Computes a value again inside `path`, in the outermost loop that has all its indices, ahead of its user."""
         self._recomputed.add(term)
         wanted = term.free - self._grid
@@ -388,7 +368,7 @@ class NestBuilder:
         else:
             self._add_let(term, base, before)
 
-    def _ensure_local(self, term: Term, path: _Path) -> None:
+    def _ensure_local(self, term: Term, path: Path) -> None:
         """Makes a term available as a named value in `path`."""
         if term in self._naming:
             self._reference(term, path, None)
@@ -397,13 +377,13 @@ class NestBuilder:
         if not any(path[: len(instance.path)] == instance.path for instance in known):
             self._add_let(term, path)
 
-    def _local_of(self, term: Term, path: _Path) -> Term:
+    def _local_of(self, term: Term, path: Path) -> Term:
         if term in self._naming:
             return self._reference(term, path, None)
         instance = next(i for i in self._instances[term] if path[: len(i.path)] == i.path)
         return Local(instance.name)
 
-    def _register(self, term: Term, instance: _Instance) -> None:
+    def _register(self, term: Term, instance: Instance) -> None:
         self._instances.setdefault(term, []).append(instance)
         self._by_name[instance.name] = instance
 
@@ -425,15 +405,15 @@ class NestBuilder:
     def _remove_unused(self) -> None:
         while True:
             used = {
-                name for line in _lines(self._root) for name in _local_names(line.expression) if name != line.target
+                name for line in lines_of(self._root) for name in local_names(line.expression) if name != line.target
             }
-            if not _drop(self._root, used):
+            if not drop_unused(self._root, used):
                 return
 
-    def _finished(self, loop: _Loop) -> tuple[Statement, ...]:
+    def _finished(self, loop: DraftLoop) -> tuple[Statement, ...]:
         statements: list[Statement] = []
         for item in [*loop.items, *loop.closing]:
-            if isinstance(item, _Loop):
+            if isinstance(item, DraftLoop):
                 statements.append(Loop(item.index, self._finished(item)))
             elif item.kind is Store:
                 assert item.output is not None
@@ -452,84 +432,6 @@ class NestBuilder:
         return rewrite_bottom_up(expression, change)
 
 
-def required_outside(term: Reduce, monoid: Monoid) -> frozenset[str]:
-    """Indices whose loops must be around the reduction's: those of the states that other states read."""
-    if len(monoid.state) == 1:
-        return frozenset()
-    arguments = dict(zip(monoid.parameters, term.operands, strict=True))
-    bases = _components_read_by_others(monoid, _needed_components(monoid))
-    elements = [_substituted(monoid.element[component], arguments) for component in bases]
-    return frozenset[str]().union(*(element.free for element in elements)) - {term.index}
-
-
-def _runs_inside(instance: _Instance, path: _Path) -> bool:
-    """Whether a place lies in the reduction loop that makes the value, where it is not complete yet."""
-    depth = len(instance.path)
-    return len(instance.whole_path) > depth and len(path) > depth and path[depth] is instance.whole_path[depth]
-
-
-def _loop_position(path: _Path, start: int, index: str) -> int:
-    return next(position for position in range(start, len(path)) if path[position].index == index)
-
-
-def _common_length(a: _Path, b: _Path) -> int:
-    length = 0
-    while length < min(len(a), len(b)) and a[length] is b[length]:
-        length += 1
-    return length
-
-
-def _substituted(term: Term, names: dict[str, Term]) -> Term:
-    """The term with named leaves replaced (not inside the replacements)."""
-    if isinstance(term, Local):
-        return names.get(term.name, term)
-    return term.with_children(tuple(_substituted(child, names) for child in term.children))
-
-
-def _local_names(term: Term) -> set[str]:
-    return {node.name for node in walk(term) if isinstance(node, Local)}
-
-
-def _closure(monoid: Monoid, component: int) -> set[int]:
-    """The components on whose states a component's combination depends, itself included."""
-    found: set[int] = set()
-    pending = [component]
-    while pending:
-        current = pending.pop()
-        if current in found:
-            continue
-        found.add(current)
-        mentioned = _local_names(monoid.combine[current])
-        pending += [
-            other
-            for other in range(len(monoid.state))
-            if monoid.left[other] in mentioned or monoid.right[other] in mentioned
-        ]
-    return found
-
-
-def _needed_components(monoid: Monoid) -> tuple[int, ...]:
-    """The components that the result needs."""
-    finished = _local_names(monoid.finish)
-    needed: set[int] = set()
-    for component, name in enumerate(monoid.state):
-        if name in finished:
-            needed |= _closure(monoid, component)
-    return tuple(sorted(needed))
-
-
-def _components_read_by_others(monoid: Monoid, wanted: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(
-        component
-        for component in wanted
-        if any(
-            other != component
-            and {monoid.left[component], monoid.right[component]} & _local_names(monoid.combine[other])
-            for other in wanted
-        )
-    )
-
-
 def _stem(term: Term) -> str:
     match term:
         case Reduce(monoid, index):
@@ -537,27 +439,3 @@ def _stem(term: Term) -> str:
         case _:
             label = getattr(term, "operator", None) or getattr(term, "tensor", "value")
             return f"{label}_block"
-
-
-def _lines(loop: _Loop) -> Iterator[_Line]:
-    for item in [*loop.items, *loop.closing]:
-        if isinstance(item, _Loop):
-            yield from _lines(item)
-        else:
-            yield item
-
-
-def _drop(loop: _Loop, used: set[str]) -> bool:
-    """Removes statements whose value nobody uses and loops left empty; true where something went."""
-    changed = False
-    for items in (loop.items, loop.closing):
-        for item in list(items):
-            if isinstance(item, _Loop):
-                changed |= _drop(item, used)
-                gone = not item.items and not item.closing
-            else:
-                gone = item.kind is not Store and item.target not in used
-            if gone:
-                items.remove(item)
-                changed = True
-    return changed

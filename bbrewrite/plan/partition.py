@@ -56,7 +56,7 @@ def partition(
 
 def fused_program(parts: Partition, program: BlockProgram, indices: IndexTable) -> BlockProgram:
     """The plan as a block program: one definition for each stored list."""
-    definitions = []
+    definitions: list[Definition] = []
     for kernel in parts.kernels:
         for output in kernel.outputs:
             term = output.body

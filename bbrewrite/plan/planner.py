@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Tensor
+from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.plan.cost import Cost
-from bbrewrite.plan.extract import extract
+from bbrewrite.plan.extract import ExtractedPlan, extract
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.partition import Partition, fused_program, partition
 from bbrewrite.plan.schedule import Machine, Scheduled, schedule
 from bbrewrite.plan.term_costs import TermCosts
 
-# How many extracted plans are scheduled before the cheapest is taken.
-PLANS_SCHEDULED = 3
+# How many extracted plans are scheduled at most.
+PLANS_SCHEDULED = 6
+# The model does not tell plans apart that are nearer than this; among such, the one with fewest buffers is taken.
+TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
 class Plan:
     """A planned program. `fused` is the chosen block program, `kernels` what is generated from it.
 
-    `notes` are sentences for the report, such as that local memory did not suffice.
+    `terms` has the chosen closed term of every output, `notes` sentences for the report, such as that local
+    memory did not suffice.
     """
 
+    terms: Mapping[str, Term]
     fused: BlockProgram
     kernels: KernelProgram
     costs: tuple[Cost, ...]  # of the kernels, in order
@@ -60,25 +66,47 @@ def plan_program(
     indices: IndexTable,
     table: OperatorTable,
     machine: Machine,
+    originals: Mapping[str, Term],
 ) -> Plan:
-    """The cheapest plan found for a program's outputs. `indices` are those of the e-graph's terms."""
+    """The cheapest plan found for a program's outputs.
+
+    `indices` are those of the e-graph's terms. `originals` are the terms of the unfused definitions: their plan is
+    always among those compared.
+    """
+    plans = candidate_plans(graph, program, indices, table, machine, originals)
+    fastest = min(plan.seconds for plan in plans)
+    near = [plan for plan in plans if plan.seconds <= fastest * (1 + TOLERANCE)]
+    return min(near, key=lambda plan: (len(plan.kernels.buffers), *plan.rank))
+
+
+def candidate_plans(
+    graph: FrozenGraph,
+    program: BlockProgram,
+    indices: IndexTable,
+    table: OperatorTable,
+    machine: Machine,
+    originals: Mapping[str, Term],
+) -> list[Plan]:
+    """The plans that are scheduled: the unfused one, then the most promising by the extractor's estimate."""
     indices = indices.with_extents(machine.extents)
     inputs = {tensor.name: tensor for tensor in program.inputs}
     outputs = tuple(tensor.name for tensor in program.outputs)
+    originals = {name: originals[name] for name in outputs}
     costs = TermCosts(table, indices, inputs, machine.target)
     extraction = extract(graph, outputs, costs)
     scheduled: dict[object, Scheduled] = {}
-    best: Plan | None = None
-    for roots in extraction.plans[:PLANS_SCHEDULED]:
-        parts = partition(roots, extraction.list_names, program, indices, table)
-        plan = _planned(parts, program, indices, table, machine, scheduled)
-        if best is None or plan.rank < best.rank:
-            best = plan
-    assert best is not None
-    return best
+    plans: list[Plan] = []
+    for extracted in [ExtractedPlan(originals, 0.0), *extraction.plans[:PLANS_SCHEDULED]]:
+        # The estimate hoists everything and fills all processors: no schedule of a plan is faster.
+        if plans and min(plan.seconds for plan in plans) <= extracted.estimate:
+            break
+        parts = partition(extracted.roots, extraction.list_names, program, indices, table)
+        plans.append(_planned(extracted.roots, parts, program, indices, table, machine, scheduled))
+    return plans
 
 
 def _planned(
+    terms: Mapping[str, Term],
     parts: Partition,
     program: BlockProgram,
     indices: IndexTable,
@@ -97,12 +125,5 @@ def _planned(
     kernels = KernelProgram(
         program.name, indices, program.inputs, parts.buffers, outputs, tuple(item.kernel for item in chosen)
     )
-    notes = tuple(_shortage(item, machine) for item in chosen if item.cost.seconds == float("inf"))
-    return Plan(fused_program(parts, program, indices), kernels, tuple(item.cost for item in chosen), notes)
-
-
-def _shortage(item: Scheduled, machine: Machine) -> str:
-    return (
-        f"kernel {item.kernel.name} needs {item.cost.local_bytes / 1024:.0f} KiB of local memory and the target has"
-        f" {machine.target.local_capacity_bytes / 1024:.0f}: no schedule fits, so blocks spill to global memory"
-    )
+    notes = tuple(note for item in chosen for note in item.notes)
+    return Plan(terms, fused_program(parts, program, indices), kernels, tuple(item.cost for item in chosen), notes)

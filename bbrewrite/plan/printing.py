@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.printing import index_lines, input_lines, print_tensor, print_term
 from bbrewrite.core.programs import Tensor
-from bbrewrite.plan.kernel import Kernel, KernelProgram, Let, LocalBlock, Loop, Statement, Store, Update
+from bbrewrite.plan.kernel import Barrier, Kernel, KernelProgram, Let, LocalBlock, Loop, Merge, Statement, Store, Update
 
 _INDENT = "    "
 
@@ -28,7 +28,8 @@ def print_kernel(kernel: Kernel, table: OperatorTable) -> str:
 
 
 def _kernel(kernel: Kernel, table: OperatorTable) -> Iterator[str]:
-    grid = f" parallel over {', '.join(kernel.grid)}" if kernel.grid else ""
+    grid = " by all processors together" if kernel.is_split else ""
+    grid += f" parallel over {', '.join(kernel.grid)}" if kernel.grid else ""
     yield f"kernel {kernel.name}{grid}:"
     blocks = [f"{index.name} by {index.block}" for index in kernel.indices if index.block is not None]
     if blocks:
@@ -45,8 +46,12 @@ def _body(body: tuple[Statement, ...], table: OperatorTable, indent: str) -> Ite
                 yield f"{indent}{_named(target)} := {print_term(expression, table)}"
             case Store(tensor, expression):
                 yield f"{indent}store {print_tensor(tensor)} = {print_term(expression, table)}"
-            case Loop(index, inner):
-                yield f"{indent}for {index}:"
+            case Merge(target, source, monoid):
+                yield f"{indent}{_declared(target)} = merge {monoid} of {_named(source)}"
+            case Barrier():
+                yield f"{indent}barrier"
+            case Loop(index, inner, shared):
+                yield f"{indent}for {index}{' shared out' if shared else ''}:"
                 yield from _body(inner, table, indent + _INDENT)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import permutations, product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,12 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Read, Reduce, Term, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.cost import Cost, NestCosts, summarise
-from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update
+from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.naming import name_values
-from bbrewrite.plan.nest import Nest, NestBuilder, UnsuitableOrder, required_outside
+from bbrewrite.plan.nest import Nest, NestBuilder, UnsuitableOrder
 from bbrewrite.plan.partition import KernelTerm
+from bbrewrite.plan.split import split_reduction
+from bbrewrite.plan.states import required_outside
 from bbrewrite.plan.target import Target
 
 # Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
@@ -36,6 +39,8 @@ PERMUTED_INDICES = 4
 DESCENT_ROUNDS = 3
 # How many combinations of grid and loop order are refined by keeping values local.
 NESTS_REFINED = 3
+# Splitting a reduction is tried where the grid has fewer cells than this for each processor.
+SPLIT_BELOW = 2
 
 
 @dataclass(frozen=True)
@@ -49,10 +54,11 @@ class Machine:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A kernel with the cost that the model gives it."""
+    """A kernel with the cost that the model gives it; `notes` are sentences on what local memory did not allow."""
 
     kernel: Kernel
     cost: Cost
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class _Choice:
 
     grid: tuple[str, ...]
     order: tuple[str, ...]
+    split: str | None  # the reduction that processors share
     kept: frozenset[Term]
     nest: Nest
     costs: NestCosts
@@ -99,7 +106,7 @@ class _Search:
         self._machine = machine
         self._typing = Typing(table, indices, tensors)
         terms = [term for output in kernel.outputs for term in walk(output.body)]
-        self._reduced = {term.index for term in terms if isinstance(term, Reduce)}
+        self._reduced = tuple(dict.fromkeys(term.index for term in terms if isinstance(term, Reduce)))
         used = {index for term in terms for index in (*term.free, *([term.index] if isinstance(term, Reduce) else []))}
         used |= {index for output in kernel.outputs for index in output.tensor.indices}
         self._used = tuple(index.name for index in indices if index.name in used)
@@ -113,17 +120,28 @@ class _Search:
         self._combinations = _columns(self._coarse_combinations())
 
     def run(self) -> Scheduled:
-        started: list[_Choice] = []
-        for grid in self._grids():
-            for order in self._orders(grid):
-                try:
-                    started.append(self._built(grid, order, frozenset()))
-                except UnsuitableOrder:
-                    continue
+        started = [choice for grid in self._grids() for choice in self._started(grid, None)]
+        if self._cells(min(started, key=lambda choice: choice.rank)) < SPLIT_BELOW * self._machine.threads:
+            started += [choice for index in self._reduced for choice in self._started((), index)]
         started.sort(key=lambda choice: choice.rank)
         descended = [self._descend(choice) for choice in started[:NESTS_REFINED]]
         best = min(descended, key=lambda choice: choice.rank)
-        return self._finished(self._with_block_sizes(best))
+        return self._finished(self._with_block_sizes(best), self._notes(best))
+
+    def _started(self, grid: tuple[str, ...], split: str | None) -> Iterator[_Choice]:
+        """Nests of a grid, or of a split reduction, in all loop orders, with nothing kept local yet."""
+        for order in self._orders(grid):
+            try:
+                choice = self._built(grid, order, frozenset(), split)
+            except UnsuitableOrder:
+                continue
+            if choice is not None:
+                yield choice
+
+    def _cells(self, choice: _Choice) -> int:
+        """How many cells a choice's grid has."""
+        blocks = dict(zip(self._used, choice.blocks, strict=True))
+        return prod(-(-self._extent(index) // blocks[index]) for index in choice.grid)
 
     def _starting_block(self, name: str) -> int:
         index = self._indices[name]
@@ -161,7 +179,10 @@ class _Search:
         single = tuple(index for index in rest if index not in looping)
         if len(looping) > PERMUTED_INDICES:
             return [self._suitable(sorted(rest, key=lambda index: index in self._reduced))]
-        return list(dict.fromkeys(self._suitable([*order, *single]) for order in permutations(looping)))
+        # Loops of a single iteration cost nothing where they stand; around everything those of outputs read best.
+        outer = [index for index in single if index not in self._reduced]
+        inner = [index for index in single if index in self._reduced]
+        return list(dict.fromkeys(self._suitable([*outer, *order, *inner]) for order in permutations(looping)))
 
     def _suitable(self, order: list[str]) -> tuple[str, ...]:
         """The order with every index moved behind those whose loops must be around its own."""
@@ -180,8 +201,8 @@ class _Search:
         """Keeps values local one after another while that helps."""
         while True:
             options = sorted(self._keepable(best), key=lambda term: term.digest)
-            trials = [self._built(best.grid, best.order, best.kept | {term}) for term in options]
-            better = min(trials, key=lambda choice: choice.rank, default=best)
+            trials = [self._built(best.grid, best.order, best.kept | {term}, best.split) for term in options]
+            better = min((trial for trial in trials if trial is not None), key=lambda choice: choice.rank, default=best)
             if better.rank >= best.rank:
                 return best
             best = better
@@ -205,15 +226,23 @@ class _Search:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
         return any(index not in term.free and self._extent(index) > blocks[index] for index in loops)
 
-    def _built(self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term]) -> _Choice:
+    def _built(
+        self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
+    ) -> _Choice | None:
+        """The nest of these choices at its best coarse block sizes; None where the reduction cannot be split."""
         naming = name_values(self._kernel, kept, self._table)
         nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
+        if split is not None:
+            body = split_reduction(nest.body, split, nest.accumulators)
+            if body is None:
+                return None
+            nest = replace(nest, body=body)
         events = summarise(nest.body, grid, self._table, self._typing, self._tensors)
         extents = {name: self._extent(name) for name in self._used}
         costs = NestCosts(events, grid, self._used, extents, self._machine.target, self._machine.threads)
         position, cost = costs.cheapest(self._combinations)
         best = tuple(int(size) for size in self._combinations[:, position])
-        return _Choice(grid, order, kept, nest, costs, best, cost)
+        return _Choice(grid, order, split, kept, nest, costs, best, cost)
 
     def _with_block_sizes(self, choice: _Choice) -> _Choice:
         """The choice with the block sizes that descent along one index after another finds."""
@@ -248,7 +277,28 @@ class _Search:
             choices.append(coarse)
         return list(product(*choices))
 
-    def _finished(self, choice: _Choice) -> Scheduled:
+    def _notes(self, choice: _Choice) -> tuple[str, ...]:
+        """What would be loaded once if local memory were larger, and a schedule that does not fit at all."""
+        capacity = self._machine.target.local_capacity_bytes
+        if choice.cost.local_bytes > capacity:
+            return (
+                f"kernel {self._kernel.name} needs {_kibibytes(choice.cost.local_bytes)} of local memory and the"
+                f" target has {_kibibytes(capacity)}: no schedule fits, so blocks spill to global memory",
+            )
+        notes: list[str] = []
+        for term in sorted(self._repeated_loads(choice) - choice.kept, key=lambda term: term.digest):
+            kept = self._built(choice.grid, choice.order, choice.kept | {term}, choice.split)
+            if kept is None or not isinstance(term, Read):
+                continue
+            _, cost = kept.costs.cheapest(_columns([choice.blocks]))
+            if cost.local_bytes > capacity:
+                notes.append(
+                    f"kernel {self._kernel.name} loads {term.tensor} more than once: with its blocks kept, it would"
+                    f" need {_kibibytes(cost.local_bytes)} of local memory, and the target has {_kibibytes(capacity)}"
+                )
+        return tuple(notes)
+
+    def _finished(self, choice: _Choice, notes: tuple[str, ...]) -> Scheduled:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
         indices = IndexTable.of(
             [
@@ -269,7 +319,11 @@ class _Search:
             tuple(reads.values()),
             tuple(output.tensor for output in self._kernel.outputs),
         )
-        return Scheduled(kernel, choice.cost)
+        return Scheduled(kernel, choice.cost, notes)
+
+
+def _kibibytes(count: int) -> str:
+    return f"{count / 1024:.0f} KiB"
 
 
 def _columns(choices: list[tuple[int, ...]]) -> NDArray[np.float64]:
@@ -279,9 +333,9 @@ def _columns(choices: list[tuple[int, ...]]) -> NDArray[np.float64]:
 def _with_loops(
     body: tuple[Statement, ...], loops: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], Let | Update | Store]]:
-    """Every statement that is no loop, with the serial loops around it."""
+    """Every statement with an expression, with the loops around it."""
     for statement in body:
         if isinstance(statement, Loop):
             yield from _with_loops(statement.body, (*loops, statement.index))
-        else:
+        elif not isinstance(statement, Merge | Barrier):
             yield loops, statement

@@ -23,6 +23,8 @@ class Target:
     vector_operations_per_second: float
     matrix_flops_per_second: float
     matrix_rows: int
+    matrix_columns: int
+    accumulators_to_hide_latency: float
     packing_operations: float
 
 
@@ -40,6 +42,8 @@ def load_target(path: Path) -> Target:
         vector_operations_per_second=data["vector_unit"]["operations_per_second"],
         matrix_flops_per_second=data["matrix_unit"]["flops_per_second"],
         matrix_rows=data["matrix_unit"]["rows"],
+        matrix_columns=data["matrix_unit"]["columns"],
+        accumulators_to_hide_latency=data["matrix_unit"]["accumulators_to_hide_latency"],
         packing_operations=data["matrix_unit"]["packing_operations"],
     )
 

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Sequence
 
 from lark import Token, Tree
 
 from bbrewrite.core.spans import Source, Span
-from bbrewrite.core.terms import Apply, Cast, Local, Number, Size, Term, walk
+from bbrewrite.core.terms import Cast, Local, Term, walk
 from bbrewrite.lang.diagnostics import Diagnostic, Related, did_you_mean
+from bbrewrite.rules.advice import rule_warnings, ruleset_warnings
+from bbrewrite.rules.attributes import read_attributes
 from bbrewrite.rules.expressions import Expressions, Vocabulary, substituted
-from bbrewrite.rules.kinds import Use, kind_fault
-from bbrewrite.rules.rules import (
-    FACTS,
-    PHASES,
-    Comparison,
-    Condition,
-    Fact,
-    IsConst,
-    IsScalar,
-    NotFree,
-    Rule,
-    RuleTest,
-    Siblings,
-)
+from bbrewrite.rules.kind_faults import Equation, kind_fault
+from bbrewrite.rules.read_conditions import read_condition
+from bbrewrite.rules.rules import Condition, IsScalar, Rule, RuleTest
+from bbrewrite.rules.scope import Side
 from bbrewrite.rules.syntax import Node, documentation_above, span_of
-
-_ATTRIBUTES = ("@phase(NAME)", '@fast_math("why")')
-_CONDITIONS = (
-    "`i not in free(c)`, `a is const`, `a is scalar`, a comparison of numbers and extents, "
-    + ", ".join(f"`{fact}(x)`" for fact in FACTS)
-    + ", `siblings(x, y)`"
-)
-_COMPARED = ("add", "subtract", "multiply", "divide", "negate")
 
 type Named = tuple[tuple[str, Term], ...]
 
@@ -41,7 +24,7 @@ type Named = tuple[tuple[str, Term], ...]
 def check_rules(
     trees: list[tuple[Source, Tree[Token]]], vocabulary: Vocabulary, faults: list[Diagnostic]
 ) -> tuple[Rule, ...]:
-    """The rules; what is wrong with them is added to `faults`."""
+    """The rules; what is wrong with them, and what is strange about those that are right, is added to `faults`."""
     rules: list[Rule] = []
     seen: dict[str, Span] = {}
     for source, tree in trees:
@@ -52,13 +35,8 @@ def check_rules(
             faults.append(Diagnostic("duplicate-rule", message, rule.span, related=(note,)))
         seen.setdefault(rule.name, rule.span)
         rules.append(rule)
+    faults += ruleset_warnings(rules)
     return tuple(rules)
-
-
-@dataclass
-class _Attributes:
-    phase: str = "fuse"
-    fast_math: str | None = None
 
 
 class _RuleReader:
@@ -70,6 +48,7 @@ class _RuleReader:
         self._vocabulary = vocabulary
         self._faults = faults
         self._left_is_known = True
+        self._told: set[str] = set()
 
     def read(self) -> Rule:
         attributes = [node for node in self._tree.children if isinstance(node, Tree) and node.data == "attribute"]
@@ -77,7 +56,7 @@ class _RuleReader:
         assert isinstance(name, Token)
         assert isinstance(body, Tree)
         first = attributes[0].meta.line if attributes else name.line or 1
-        settings = self._attributes(attributes)
+        settings = read_attributes(self._source, attributes, self._faults)
         both_ways = any(isinstance(node, Token) and node.type == "BOTH_WAYS" for node in body.children)
 
         faults = len(self._faults)
@@ -88,14 +67,18 @@ class _RuleReader:
         lets = self._lets(right, clauses, left)
         rewrites = self._rewrites(right, body, lets, matches)
         self._check_bound(right, left, extra=(*lets, *(name for name, _ in matches)), side="left")
-        self._check_casts(rewrites, body)
+        self._check_casts((*rewrites, *matches) if both_ways else rewrites, body)
         if both_ways:
             self._check_bound(left, right, extra=(), side="right")
-        conditions = self._conditions(left, matches, clauses, lets)
+        placed = self._conditions(left, matches, clauses)
+        conditions = tuple(condition for condition, _ in placed)
+        equations = self._equations(matches, rewrites, body)
         if len(self._faults) == faults:
-            self._check_kinds(matches, rewrites, conditions, [*left.uses, *right.uses], name)
+            scalars = frozenset(condition.term for condition in conditions if isinstance(condition, IsScalar))
+            fault = kind_fault(equations, scalars, [*left.uses, *right.uses], self._vocabulary.table)
+            self._faults += [fault] if fault is not None else []
         tests = tuple(self._test(clause) for clause in clauses if isinstance(clause, Tree) and clause.data == "test")
-        return Rule(
+        rule = Rule(
             str(name),
             str(meaning)[1:-1] if meaning else "",
             documentation_above(self._source, first),
@@ -108,36 +91,15 @@ class _RuleReader:
             settings.fast_math,
             tests,
         )
+        if len(self._faults) == faults:
+            self._faults += rule_warnings(rule, _side(left, matches), _side(right, rewrites), placed)
+        return rule
 
     def _reader(self) -> Expressions:
-        return Expressions(self._source, self._vocabulary, self._faults)
+        return Expressions(self._source, self._vocabulary, self._faults, self._told)
 
     def _fault(self, code: str, message: str, node: Node, hint: str = "", related: tuple[Related, ...] = ()) -> None:
         self._faults.append(Diagnostic(code, message, span_of(self._source, node), hint, related))
-
-    def _attributes(self, nodes: list[Tree[Token]]) -> _Attributes:
-        found = _Attributes()
-        for node in nodes:
-            name, value = node.children
-            given = value.children[0] if isinstance(value, Tree) else None
-            quoted = isinstance(given, Token) and given.type == "MEANING"
-            match str(name):
-                case "phase" if given is not None and str(given) in PHASES:
-                    found.phase = str(given)
-                case "phase":
-                    hint = did_you_mean(str(given), PHASES) if given else ""
-                    message = f"a phase is one of {', '.join(PHASES)}"
-                    self._fault("unknown-phase", message, value if isinstance(value, Tree) else node, hint)
-                case "fast_math" if quoted:
-                    found.fast_math = str(given)[1:-1]
-                case "fast_math":
-                    self._fault("attribute", '`@fast_math` says why, in quotes: @fast_math("loses …")', node)
-                case word:
-                    assert isinstance(name, Token)
-                    hint = did_you_mean(word, ("phase", "fast_math"))
-                    allowed = f"there is no attribute `@{word}`; there are {' and '.join(_ATTRIBUTES)}"
-                    self._fault("unknown-attribute", allowed, name, hint)
-        return found
 
     def _matches(self, reader: Expressions, body: Tree[Token]) -> Named:
         if body.data == "simple":
@@ -158,6 +120,11 @@ class _RuleReader:
                 self._fault("name-taken", f"`{name}` is {self._vocabulary.meaning(str(name))}", name)
             self._check_not_bare(pattern)
             found[str(name)] = reader.term(pattern)
+        for name in found:
+            inside = reader.names.variables.get(name) or reader.names.indices.get(name)
+            if inside is not None:
+                message = f"`{name}` names a whole value of this rule, and stands inside a pattern"
+                self._faults.append(Diagnostic("name-taken", message, inside, "give one of the two another name"))
         return tuple(found.items())
 
     def _check_not_bare(self, node: Node) -> None:
@@ -204,8 +171,12 @@ class _RuleReader:
             if name not in known and not self._left_is_known:
                 continue  # the left side holds a fault already, and names that could not be read
             if name not in known:
-                hint = did_you_mean(name, known)
+                hint = did_you_mean(name, known) or _left_over(users, binders)
                 self._faults.append(Diagnostic("unbound-name", f"`{name}` is not on the {side} side", span, hint))
+                continue
+            if name in extra and name in users.names.indices:
+                message = f"`{name}` names a whole value of this rule, an index belongs here"
+                self._faults.append(Diagnostic("value-as-index", message, users.names.indices[name]))
                 continue
             self._check_same_kind(name, users, binders)
 
@@ -224,83 +195,41 @@ class _RuleReader:
             return
         self._faults.append(Diagnostic("index-as-value", f"`{name}` is {what}", span, related=(note,)))
 
-    def _check_kinds(
-        self, matches: Named, rewrites: Named, conditions: tuple[Condition, ...], uses: list[Use], name: Token
-    ) -> None:
-        """Matched names are variables too: each is what its pattern is, and what replaces it."""
-        patterns = {Local(matched): pattern for matched, pattern in matches}
-        sides = [(patterns[Local(matched)], term) for matched, term in rewrites if Local(matched) in patterns]
-        scalars = frozenset(condition.term for condition in conditions if isinstance(condition, IsScalar))
-        fault = kind_fault(sides, scalars, uses, span_of(self._source, name), self._vocabulary.table)
-        if fault is not None:
-            self._faults.append(fault)
+    def _equations(self, matches: Named, rewrites: Named, body: Tree[Token]) -> list[Equation]:
+        """What the rule equates. Matched names are variables too: each is what its pattern is, and what replaces it."""
+        parts = [node for node in body.children if isinstance(node, Tree)]
+        if body.data == "simple":
+            left, right = (span_of(self._source, part) for part in parts)
+            return [Equation(matches[0][1], rewrites[0][1], left, right)]
+        spans = {
+            str(part.children[0]): span_of(self._source, part.children[1]) for part in parts if part.data == "binding"
+        }
+        patterns = dict(matches)
+        found = [Equation(Local(name), pattern, spans[name], spans[name]) for name, pattern in matches]
+        changes = [part for part in parts if part.data == "change"]
+        for (name, term), change in zip(rewrites, changes, strict=True):
+            if name in patterns:
+                place = span_of(self._source, change.children[1])
+                found.append(Equation(patterns[name], term, spans[name], place))
+        return found
 
     def _check_casts(self, rewrites: Named, body: Tree[Token]) -> None:
         if any(isinstance(node, Cast) for _, term in rewrites for node in walk(term)):
             self._fault("cast", "a cast may be matched, not made: values are rounded where they are stored", body)
 
-    def _conditions(
-        self, left: Expressions, matches: Named, clauses: list[Node], lets: dict[str, Term]
-    ) -> tuple[Condition, ...]:
-        found: list[Condition] = []
+    def _conditions(self, left: Expressions, matches: Named, clauses: list[Node]) -> list[tuple[Condition, Span]]:
+        found: list[tuple[Condition, Span]] = []
         for clause in clauses:
             if not (isinstance(clause, Tree) and clause.data == "conditions"):
                 continue
             for node in clause.children[1:]:
                 reader = self._reader()
                 assert isinstance(node, Tree)
-                condition = self._condition(reader, node)
+                condition = read_condition(reader, node)
                 self._check_bound(reader, left, extra=tuple(name for name, _ in matches), side="left")
                 if condition is not None:
-                    found.append(condition)
-        return tuple(found)
-
-    def _condition(self, reader: Expressions, node: Tree[Token]) -> Condition | None:
-        if node.data == "not_free":
-            return NotFree(reader.index(node.children[0]), reader.term(node.children[1]))
-        if node.data == "is_kind":
-            return self._kind_condition(reader, node)
-        (inner,) = node.children
-        assert isinstance(inner, Tree)
-        if inner.data == "call":
-            name, *operands = [child for child in cast("list[Node | None]", inner.children) if child is not None]
-            if str(name) in FACTS and len(operands) == 1:
-                return Fact(str(name), reader.term(operands[0]))
-            if str(name) == "siblings" and len(operands) == 2:
-                return Siblings(reader.term(operands[0]), reader.term(operands[1]))
-        if inner.data == "infix":
-            symbol = inner.children[1]
-            if isinstance(symbol, Token) and symbol.type == "COMPARISON":
-                return self._comparison(reader, inner)
-        word = str(inner.children[0]) if inner.data == "call" else ""
-        hint = did_you_mean(word, (*FACTS, "siblings")) if word else ""
-        self._fault("unknown-condition", f"this is no condition; there are {_CONDITIONS}", inner, hint)
-        return None
-
-    def _kind_condition(self, reader: Expressions, node: Tree[Token]) -> Condition | None:
-        term, word = reader.term(node.children[0]), node.children[1]
-        match str(word):
-            case "const":
-                return IsConst(term)
-            case "scalar":
-                return IsScalar(term)
-            case other:
-                hint = did_you_mean(other, ("const", "scalar"))
-                self._fault(
-                    "unknown-condition", "a value may be asked whether it `is const` or `is scalar`", word, hint
-                )
-                return None
-
-    def _comparison(self, reader: Expressions, node: Tree[Token]) -> Condition:
-        term = reader.term(node)
-        for part in walk(term):
-            if part is term or isinstance(part, Number | Local | Size):
-                continue
-            if not (isinstance(part, Apply) and part.operator in _COMPARED):
-                message = "a comparison is of numbers, variables that are numbers, size(i), and + - * / on them"
-                self._fault("comparison", message, node)
-                break
-        return Comparison(term)
+                    found.append((condition, span_of(self._source, node)))
+        return found
 
     def _test(self, node: Tree[Token]) -> RuleTest:
         reader = self._reader()
@@ -308,3 +237,17 @@ class _RuleReader:
         last = node.children[1]
         right = None if isinstance(last, Token) else reader.term(last)
         return RuleTest(left, right, span_of(self._source, node))
+
+
+def _side(reader: Expressions, terms: Named) -> Side:
+    return Side(tuple(term for _, term in terms), reader.names.variables, reader.names.indices)
+
+
+def _left_over(users: Expressions, binders: Expressions) -> str:
+    """A hint: the names that one side has and the other does not use are what may have been meant."""
+    known: Sequence[str] = [*binders.names.variables, *binders.names.indices]
+    used = {*users.names.variables, *users.names.indices}
+    unused = [name for name in known if name not in used]
+    if len(unused) == 1:
+        return f"did you mean `{unused[0]}`, which is not used here?"
+    return f"known here: {', '.join(known)}" if known else ""

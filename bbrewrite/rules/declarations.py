@@ -6,8 +6,8 @@ where it is used. Order in the files does not matter: each is declared after tho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from lark import Token, Tree
 
@@ -37,8 +37,20 @@ class Declarations:
         """Declares every `op` and `monoid` of the files."""
         for source, tree in trees:
             self._announce(source, tree)
+        places = {name: span_of(source, _name_of(tree)) for name, (source, tree) in self._trees.items()}
+        self.vocabulary = replace(self.vocabulary, places={**self.vocabulary.places, **places})
         for name in self._trees:
             self._declare(name)
+
+    def unused(self, rules: list[tuple[Source, Tree[Token]]]) -> Iterator[Diagnostic]:
+        """A warning for each declaration that no rule and no other declaration names."""
+        used = {name for _, tree in [*self._trees.values(), *rules] for name in _names_used(tree)}
+        for name, (source, tree) in self._trees.items():
+            if name not in used:
+                kind = "op" if tree.data == "operator" else "monoid"
+                message = f"no rule uses the {kind} `{name}`"
+                hint = "a program may; if none does, leave it out"
+                yield Diagnostic("unused", message, span_of(source, _name_of(tree)), hint, severity="warning")
 
     def _announce(self, source: Source, tree: Tree[Token]) -> None:
         token = tree.children[0]
@@ -88,10 +100,10 @@ class Declarations:
         names = tuple(known)
         if _is_elementwise(term, self.vocabulary.table) and not reader.names.indices:
             function = user_function(str(name), names, term, self.vocabulary.table)
-            self.vocabulary = Vocabulary(self.vocabulary.table.with_function(function), self.vocabulary.macros)
+            self.vocabulary = replace(self.vocabulary, table=self.vocabulary.table.with_function(function))
             return
         macro = Macro(str(name), names, frozenset(reader.names.indices), term)
-        self.vocabulary = Vocabulary(self.vocabulary.table, {**self.vocabulary.macros, macro.name: macro})
+        self.vocabulary = replace(self.vocabulary, macros={**self.vocabulary.macros, macro.name: macro})
 
     def _parameter(self, source: Source, parameter: Token, known: dict[str, Token]) -> None:
         if str(parameter) in known:
@@ -115,7 +127,7 @@ class Declarations:
         reader = _MonoidReader(self, source, tree)
         monoid = reader.read()
         if len(self.faults) == faults and monoid is not None:
-            self.vocabulary = Vocabulary(self.vocabulary.table.with_monoid(monoid), self.vocabulary.macros)
+            self.vocabulary = replace(self.vocabulary, table=self.vocabulary.table.with_monoid(monoid))
 
     def names(self, source: Source, tokens: list[Node]) -> tuple[str, ...]:
         """Names that a section introduces, each once and none taken."""

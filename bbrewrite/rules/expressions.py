@@ -51,6 +51,7 @@ STRUCTURAL = {
     "stored": "stored(x)",
     "loaded": "loaded(x)",
 }
+_KINDS = ("scalar", "vector", "matrix")
 _ARITY = {"at": 2, "map": 2, "pair": 2, "first": 1, "second": 1, "size": 1, "cast": 1, "stored": 1, "loaded": 1}
 
 
@@ -74,16 +75,35 @@ class Names:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What names mean: the operator table and the expanded `op`s."""
+    """What names mean: the operator table and the expanded `op`s. `places` are where users declared theirs."""
 
     table: OperatorTable
     macros: Mapping[str, Macro]
+    places: Mapping[str, Span]
 
     def meaning(self, name: str) -> str:
         """What a taken name is, or "" for a free one."""
         if name in STRUCTURAL or name in self.table.operators or name in self.macros or name == "inf":
             return "an operator" if name != "inf" else "a number"
         return "a reduction" if name in self.table.monoids else ""
+
+    def written(self, name: str) -> str:
+        """How an operator or a reduction is used: `row_scale(matrix, vector)`; "" for what is neither."""
+        if name in STRUCTURAL:
+            return STRUCTURAL[name]
+        if name in self.macros:
+            return f"{name}({', '.join(self.macros[name].parameters)})"
+        if name in self.table.monoids:
+            return f"reduce({name}, i, {', '.join(self.table.monoids[name].parameters)})"
+        operator = self.table.operators.get(name)
+        if operator is None:
+            return ""
+        parameters = self.table.functions[operator.function].parameters if operator.is_elementwise else ()
+        letters = operator.signatures[0].operands
+        kinds = parameters or ("x", "y", "z")[: len(letters)]
+        if not operator.is_elementwise:
+            kinds = tuple(_KINDS[len(axes)] for axes in letters)
+        return f"{name}({', '.join((*kinds, *'ij'[: operator.index_count]))})"
 
     @property
     def operator_names(self) -> list[str]:
@@ -93,12 +113,16 @@ class Vocabulary:
 class Expressions:
     """Reads the expressions of one scope.
 
-    `names` grows with the names that are seen, `uses` with the places of operands, `faults` with what is wrong.
+    `names` grows with the names that are seen, `uses` with the places of operands, `faults` with what is wrong;
+    `told` are taken names of which was told already, in other scopes of one rule.
     """
 
-    def __init__(self, source: Source, vocabulary: Vocabulary, faults: list[Diagnostic]) -> None:
+    def __init__(
+        self, source: Source, vocabulary: Vocabulary, faults: list[Diagnostic], told: set[str] | None = None
+    ) -> None:
         self.names = Names()
         self.uses: list[Use] = []
+        self._told = set[str]() if told is None else told
         self._source = source
         self._vocabulary = vocabulary
         self._faults = faults
@@ -180,8 +204,13 @@ class Expressions:
         name = str(token)
         meaning = self._vocabulary.meaning(name)
         if meaning:
-            message = f"`{name}` is {meaning}; a variable needs another name"
-            self.fault("name-taken", message, token)
+            place = self._vocabulary.places.get(name)
+            notes = (Related(place, f"`{name}` is declared here"),) if place is not None else ()
+            message = f"`{name}` is {meaning}{'' if notes else ' of the language'}; a variable needs another name"
+            hint = self._vocabulary.written(name)
+            if name not in self._told:
+                self.fault("name-taken", message, token, f"it is written {hint}" if hint else "", notes)
+            self._told.add(name)
             return False
         if not name[0].islower():
             self.fault("variable-case", f"a variable begins with a lower-case letter: `{name}`", token)
@@ -216,12 +245,12 @@ class Expressions:
         hint = did_you_mean(word, self._vocabulary.operator_names)
         return self.fault("unknown-operator", f"there is no operator `{word}`", name, hint)
 
-    def _has_arity(self, name: Token, operands: list[Node], arity: int, node: Node, form: str = "") -> bool:
+    def _has_arity(self, name: Token, operands: list[Node], arity: int, node: Node) -> bool:
         if len(operands) == arity:
             return True
         takes = "no operands" if arity == 0 else f"{arity} operand{'s' * (arity > 1)}"
         given = len(operands) or "none"
-        hint = f"it is written {form}" if form else ""
+        hint = f"it is written {self._vocabulary.written(str(name))}"
         self.fault("wrong-arity", f"`{name}` takes {takes}, {given} given", node, hint)
         return False
 
@@ -229,7 +258,7 @@ class Expressions:
         word = str(name)
         if word == "reduce":
             return self._reduce(name, operands, node)
-        if not self._has_arity(name, operands, _ARITY[word], node, STRUCTURAL[word]):
+        if not self._has_arity(name, operands, _ARITY[word], node):
             return BLANK
         if word == "size":
             return Size(self.index(operands[0]))
@@ -256,14 +285,15 @@ class Expressions:
 
     def _reduce(self, name: Token, operands: list[Node], node: Node) -> Term:
         if len(operands) < 3:
-            self._has_arity(name, operands, 3, node, STRUCTURAL["reduce"])
+            self._has_arity(name, operands, 3, node)
             return BLANK
         first = operands[0]
         monoids = self._vocabulary.table.monoids
         if not (isinstance(first, Tree) and first.data == "name" and str(first.children[0]) in monoids):
             word = str(first.children[0]) if isinstance(first, Tree) and first.data == "name" else ""
             message = f"there is no reduction `{word}`" if word else "the name of a reduction belongs here"
-            hint = did_you_mean(word, monoids) or f"there are {', '.join(sorted(monoids))}"
+            near = did_you_mean(word, monoids)
+            hint = f"{near + ' ' if near else ''}there are {', '.join(sorted(monoids))}"
             return self.fault("unknown-reduction", message, first, hint)
         monoid = monoids[str(first.children[0])]
         values = operands[2:]

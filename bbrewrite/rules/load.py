@@ -41,14 +41,17 @@ def parse_rules(sources: Sequence[Source], table: OperatorTable | None = None) -
         items += [(source, item) for item in parsed.children if isinstance(item, Tree)]
     if faults:
         raise InputError(faults)
-    declarations = Declarations(Vocabulary(table or builtin_table(), {}), faults)
+    declarations = Declarations(Vocabulary(table or builtin_table(), {}, {}), faults)
     declarations.declare_all([(source, item) for source, item in items if item.data != "rule"])
     found = [(source, item) for source, item in items if item.data == "rule"]
     rules = check_rules(found, declarations.vocabulary, faults)
-    if faults:
-        order = {id(source): position for position, source in enumerate(sources)}
-        raise InputError(sorted(faults, key=lambda fault: _position(fault, order)))
-    return RuleSet(rules, declarations.vocabulary.table)
+    faults += declarations.unused(found)
+    order = {id(source): position for position, source in enumerate(sources)}
+    faults.sort(key=lambda fault: _position(fault, order))
+    errors = [fault for fault in faults if fault.severity == "error"]
+    if errors:
+        raise InputError(errors)
+    return RuleSet(rules, declarations.vocabulary.table, tuple(faults))
 
 
 def _position(fault: Diagnostic, order: dict[int, int]) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.spans import Span
 from bbrewrite.core.terms import Term
+from bbrewrite.lang.diagnostics import Diagnostic
 
 # `lower` runs first and to its end; `fuse` is the default; `extend` runs last, with what is left of the limits.
 PHASES = ("lower", "fuse", "extend")
@@ -102,10 +103,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """Rules in order of name of file and line, and the operator table with what the files add to it."""
+    """Rules in order of name of file and line, and the operator table with what the files add to it.
+
+    `warnings` are about rules that have a meaning, perhaps not the one that was meant.
+    """
 
     rules: tuple[Rule, ...]
     table: OperatorTable
+    warnings: tuple[Diagnostic, ...] = ()
 
     def enabled(self, fast_math: bool = False) -> tuple[Rule, ...]:
         """The rules that take part."""

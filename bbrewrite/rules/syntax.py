@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-import re
+import math
+from collections.abc import Iterator
 from functools import cache
 from typing import cast
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput
 
 from bbrewrite.core.spans import Source, Span
-from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
-from bbrewrite.resources import resource_directory
+from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.lang.grammars import load_grammar
+from bbrewrite.rules.expectations import syntax_error
 
-_COMMENT = re.compile(r'(?<!")#[^"\n]*$')
 type Node = Tree[Token] | Token
 
-_KEYWORDS = ("rule", "op", "monoid", "match", "then", "let", "where", "test", "stays")
-_SECTIONS = ("state", "identity", "element", "combine", "finish")
-# What the parser may have been waiting for, in the user's words, most telling first.
-_EXPECTED = (
-    ("NAME", "a name"),
-    ("_BECOMES", "`=>`"),
-    ("EQUAL", "`=`"),
-    ("RPAR", "`)`"),
-    ("RSQB", "`]`"),
-    ("COMMA", "`,`"),
-    ("THEN", "`then`"),
-    ("RULE", "`rule`"),
-    ("OP", "`op`"),
-    ("MONOID", "`monoid`"),
-)
+# Later stages walk terms recursively; a person never writes one so deep.
+_GREATEST_DEPTH = 150
 
 
 def parse_tree(source: Source) -> Tree[Token]:
-    """The syntax tree of a rule file. Raises InputError at the first fault."""
+    """The syntax tree of a rule file. Raises InputError at the first fault of syntax."""
     try:
-        return _parser().parse(source.text)  # pyright: ignore[reportUnknownMemberType]
+        tree = _parser().parse(source.text)  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedInput as error:
-        raise InputError([_syntax_error(source, error)]) from None
+        raise InputError([syntax_error(source, error)]) from None
+    faults = list(_faults_of_form(source, tree))
+    if faults:
+        raise InputError(faults)
+    return tree
+
+
+def rule_tokens(source: Source) -> list[Token]:
+    """The tokens of a rule file that parses, keywords told from names by where they stand."""
+    return list(_parser().parse_interactive(source.text).exhaust_lexer())  # pyright: ignore[reportUnknownMemberType]
 
 
 def span_of(source: Source, node: Node) -> Span:
@@ -61,43 +58,34 @@ def documentation_above(source: Source, line: int) -> str:
 
 @cache
 def _parser() -> Lark:
-    grammar = (resource_directory("grammar") / "rules.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+    return load_grammar("rules", propagate_positions=True, maybe_placeholders=True)
 
 
-def _syntax_error(source: Source, error: UnexpectedInput) -> Diagnostic:
-    if isinstance(error, UnexpectedCharacters):
-        shown = source.line(error.line)[error.column - 1 : error.column]
-        message = "a quoted text ends on its line" if shown == '"' else f"unexpected `{shown}`"
-        return Diagnostic("syntax", message, Span(source, error.line, error.column))
-    assert isinstance(error, UnexpectedToken)
-    token = cast("Token", error.token)  # pyright: ignore[reportUnknownMemberType]
-    wanted = _wanted(set(error.accepts or error.expected))
-    end = _end_before(source, token)
-    if end is not None:
-        # What is missing belongs at the end of the line before, not under the word that comes next.
-        what = "the file ends" if token.type == "$END" else "the line ends"
-        return Diagnostic("syntax", f"{what} too early{wanted}", end)
-    hint = did_you_mean(str(token), (*_KEYWORDS, *_SECTIONS)) if token.type == "NAME" else ""
-    return Diagnostic("syntax", f"unexpected `{token}`{wanted}", span_of(source, token), hint)
+def _faults_of_form(source: Source, tree: Tree[Token]) -> Iterator[Diagnostic]:
+    """What the grammar cannot say: a name beside its keyword, a bound on depth, numbers that are numbers."""
+    for item in tree.children:
+        if not isinstance(item, Tree):
+            continue
+        name = next(child for child in item.children if isinstance(child, Token))
+        before = source.line(name.line or 1)[: (name.column or 1) - 1]
+        if not before.strip():
+            kind = "op" if item.data == "operator" else str(item.data)
+            message = f"this `{kind}` has no name: the name stands on the line of the word `{kind}`"
+            yield Diagnostic("syntax", message, span_of(source, name))
+        yield from _depth_faults(source, item)
 
 
-def _end_before(source: Source, token: Token) -> Span | None:
-    """The end of what stands on the lines before a token that begins its line; None where one does not."""
-    last = token.line or 1
-    if token.type == "$END":
-        last = source.text.count("\n") + 2
-    elif source.line(last)[: (token.column or 1) - 1].strip():
-        return None
-    for line in range(last - 1, 0, -1):
-        content = _COMMENT.sub("", source.line(line)).rstrip()
-        if content:
-            return Span(source, line, len(content) + 1)
-    return None
-
-
-def _wanted(expected: set[str]) -> str:
-    words = [word for terminal, word in _EXPECTED if terminal in expected]
-    if "NUMBER" in expected:
-        words = ["an expression"]
-    return f"; {' or '.join(words[:3])} is expected here" if words else ""
+def _depth_faults(source: Source, item: Tree[Token]) -> Iterator[Diagnostic]:
+    waiting: list[tuple[Node, int]] = [(item, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if isinstance(node, Token):
+            if node.type == "NUMBER" and math.isinf(float(node)):
+                yield Diagnostic("out-of-range", f"`{node}` is too large for a number", span_of(source, node))
+        elif depth > _GREATEST_DEPTH:
+            message = f"expressions nest more than {_GREATEST_DEPTH} deep here"
+            yield Diagnostic("too-deep", message, span_of(source, node))
+            return
+        else:
+            children = cast("list[Node | None]", node.children)  # None stands for an absent part
+            waiting += [(child, depth + 1) for child in reversed(children) if child is not None]

@@ -7,22 +7,16 @@ taken for a product. A file lock makes concurrent processes build an entry once.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import platformdirs
 from filelock import FileLock
 
+from bbrewrite.resources import cache_directory
+
 _DIGEST = "digest"
-
-
-def cache_directory() -> Path:
-    """Where products are kept: BBREWRITE_CACHE_DIR, or the user's cache directory."""
-    named = os.environ.get("BBREWRITE_CACHE_DIR")
-    return Path(named) if named else Path(platformdirs.user_cache_dir("bbrewrite"))
 
 
 def content_key(*parts: str) -> str:

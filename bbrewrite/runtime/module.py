@@ -106,16 +106,27 @@ class CompiledProgram:
         return self._buffers[key]
 
 
-def compile_program(program: KernelProgram, table: OperatorTable, compiler: Compiler | None = None) -> CompiledProgram:
-    """Generates, builds (or finds built) and loads a program. Raises CompilerMissing."""
-    return compile_programs([program], table, compiler)[0]
+def compile_program(
+    program: KernelProgram,
+    table: OperatorTable,
+    compiler: Compiler | None = None,
+    fallback: KernelProgram | None = None,
+) -> CompiledProgram:
+    """Generates, builds (or finds built) and loads a program. Raises CompilerMissing.
+
+    `fallback` is its unfused form, which is used where an extent is 0.
+    """
+    return compile_programs([program], table, compiler, fallback)[0]
 
 
 def compile_programs(
-    programs: Sequence[KernelProgram], table: OperatorTable, compiler: Compiler | None = None
+    programs: Sequence[KernelProgram],
+    table: OperatorTable,
+    compiler: Compiler | None = None,
+    fallback: KernelProgram | None = None,
 ) -> list[CompiledProgram]:
-    """The same for several programs in one library."""
-    source = print_programs(programs, table)
+    """The same for several programs of one meaning in one library; of any meanings where there is no fallback."""
+    source = print_programs(programs, table, fallback)
     library = build(source, compiler or find_compiler())
     return [
         CompiledProgram(program, entry, library) for program, entry in zip(programs, source.entry_points, strict=True)

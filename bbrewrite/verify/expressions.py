@@ -55,6 +55,7 @@ class Evaluation:
         self._table = table
         self._exact = exact
         self._most_entries = most_entries
+        self._known_sizes: dict[tuple[int, tuple[tuple[str, tuple[int, int]], ...]], tuple[ArrayExpression, int]] = {}
 
     def extent(self, index: str) -> int:
         extent = self._indices.extent(index)
@@ -87,6 +88,13 @@ class Evaluation:
 
     def _largest(self, expression: ArrayExpression, ranges: Ranges) -> int:
         """About how many entries the largest value has that evaluating makes, reductions' operands included."""
+        key = (id(expression), tuple((name, ranges[name]) for name in sorted(free_indices(expression))))
+        if key not in self._known_sizes:
+            # The expression is kept, so that its identity stays its own.
+            self._known_sizes[key] = (expression, self._find_largest(expression, ranges))
+        return self._known_sizes[key][1]
+
+    def _find_largest(self, expression: ArrayExpression, ranges: Ranges) -> int:
         inner: Ranges = ranges
         if isinstance(expression, Fold):
             inner = {**ranges, **self.full_ranges(expression.indices)}

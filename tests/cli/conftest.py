@@ -38,8 +38,8 @@ def bbrewrite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
 
-    def invoke(*arguments: object) -> Result:
-        return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+    def invoke(*arguments: object, input: str | None = None) -> Result:
+        return CliRunner().invoke(cli, [str(argument) for argument in arguments], input=input)
 
     return invoke
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 
+from bbrewrite.core.elements import Element
+from bbrewrite.core.programs import Role
+from bbrewrite.core.terms import Cast, IndexValue, Local, Number, Size
+from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
 from tests.codegen.kernel_cases import (
     BF16,
     BOOL,
@@ -29,11 +33,6 @@ from tests.codegen.kernel_cases import (
     tensor,
     use,
 )
-
-from bbrewrite.core.elements import Element
-from bbrewrite.core.programs import Role
-from bbrewrite.core.terms import Cast, IndexValue, Local, Number, Size
-from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
 
 X, Y = read("X", "m", "n"), output("Y", "m n")
 IN = tensor("X", "m n")
@@ -351,6 +350,33 @@ def _memory() -> list[KernelProgram]:
             tensor("A", "m k"),
             tensor("B", "n k"),
             output("Y", "m k"),
+        ),
+        # A loop inside another one over the same index.
+        single(
+            "shadowed",
+            MN,
+            "m",
+            (
+                Loop(
+                    "n",
+                    (
+                        Let(block("total", "m"), Number(0.0)),
+                        Loop("n", (add_to(block("total", "m"), op("row_sum", op("abs", X))),)),
+                        Store(Y, op("row_scale", X, op("recip", Local("total")))),
+                    ),
+                ),
+            ),
+            IN,
+            Y,
+        ),
+        entrywise(
+            "exp",
+            op("add", read("M_PI", "y0", "gamma"), op("log1p", op("exp", read("NULL", "y0", "gamma")))),
+            indices(y0=4, gamma=8),
+            "y0 gamma",
+            tensor("M_PI", "y0 gamma"),
+            tensor("NULL", "y0 gamma"),
+            output("free", "y0 gamma"),
         ),
         # Names that C++ or the generator claims for itself.
         single(

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.codegen.general_cases import general_cases
-from tests.codegen.kernel_cases import table_with_weight
 
 from bbrewrite.codegen.cpp import print_programs
 from bbrewrite.codegen.project import project_files
 from bbrewrite.resources import resource_directory
 from bbrewrite.runtime.compiler import find_compiler
+from tests.codegen.general_cases import general_cases
+from tests.codegen.kernel_cases import table_with_weight
 
 TABLE = table_with_weight()
 CASES = general_cases()
@@ -27,7 +27,7 @@ _USER = """\
 
 int main(void) {
   float X[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, T[10], Y[2];
-  two_kernels(X, Y, T, 2, 5, 2);
+  bb_two_kernels(X, Y, T, 2, 5, 2);
   printf("%g %g", Y[0], Y[1]);
   return 0;
 }

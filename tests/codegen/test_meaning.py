@@ -7,6 +7,13 @@ import itertools
 
 import numpy as np
 import pytest
+
+from bbrewrite.core.elements import Element
+from bbrewrite.core.operators import Operator
+from bbrewrite.core.terms import Apply, Number
+from bbrewrite.interpret.kernels import run_kernels
+from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
+from bbrewrite.runtime.module import CompiledProgram, compile_programs
 from tests.codegen.general_cases import general_cases
 from tests.codegen.kernel_cases import (
     BF16,
@@ -26,13 +33,6 @@ from tests.codegen.kernel_cases import (
     tensor,
     use,
 )
-
-from bbrewrite.core.elements import Element
-from bbrewrite.core.operators import Operator
-from bbrewrite.core.terms import Apply, Number
-from bbrewrite.interpret.kernels import run_kernels
-from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
-from bbrewrite.runtime.module import CompiledProgram, compile_programs
 
 TABLE = table_with_weight()
 _OUTSIDE_FLOATS = ("and", "or", "not")

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.codegen.general_cases import general_cases
-from tests.codegen.kernel_cases import attention, layer_norm, swiglu, table_with_weight
 
 from bbrewrite.codegen.cpp import print_programs
 from bbrewrite.codegen.names import Names, identifier
 from bbrewrite.codegen.project import project_files
 from bbrewrite.codegen.text import bare, number
 from bbrewrite.core.elements import Element
+from tests.codegen.general_cases import general_cases
+from tests.codegen.kernel_cases import attention, layer_norm, swiglu, table_with_weight
 
 GOLDEN = Path(__file__).parent / "golden"
 TABLE = table_with_weight()
@@ -60,6 +60,9 @@ def test_names_are_unique_and_legal() -> None:
     ]  # fmt: skip
     assert names.inner().fresh("x") == "x_2"
     assert identifier("a.b") == "au2eb"
+    assert [identifier(name) for name in ("NULL", "M_PI", "INT8_MAX", "M", "M_new")] == [
+        "xNULL", "xM_PI", "xINT8_MAX", "M", "M_new",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

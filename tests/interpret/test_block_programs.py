@@ -13,7 +13,21 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import Monoid, ScalarFunction
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
-from bbrewrite.core.terms import Apply, At, Component, Loaded, Local, Map, Number, Pair, Read, Reduce, Stored, Term
+from bbrewrite.core.terms import (
+    Apply,
+    At,
+    Component,
+    IndexValue,
+    Loaded,
+    Local,
+    Map,
+    Number,
+    Pair,
+    Read,
+    Reduce,
+    Stored,
+    Term,
+)
 from bbrewrite.interpret.block_programs import run_block_program
 from tests.array_programs import TABLE
 
@@ -67,6 +81,17 @@ def test_a_nested_list_read_at_expressions() -> None:
     shifted = at(items, make_address([("m", 1)], offset=1), make_address([("n", -1)], [("n", 1)], -1))
     expected = np.vstack([X[1:], np.zeros((1, N))])[:, ::-1]
     np.testing.assert_allclose(run(Map("m", Map("n", shifted)), "m n"), expected)
+
+
+def test_a_nested_list_read_at_crossed_names() -> None:
+    square = apply("dot", read("X", "m", "n"), read("X", "s", "n"))
+    items = Map("m", Map("s", Reduce("sum", "n", (square,))))
+    expected = X @ X.T + np.arange(M)
+    crossed = at(Map("m", Map("s", apply("col_shift", at(items, "m", "s"), IndexValue("s")))), "s", "m")
+    np.testing.assert_allclose(run(Map("s", Map("m", crossed)), "s m"), expected)
+    back = make_address([("s", -1)], [("m", 1)], -1), make_address([("m", -1)], [("m", 1)], -1)
+    backwards = at(Map("m", Map("s", apply("col_shift", at(items, "m", "s"), IndexValue("s")))), *back)
+    np.testing.assert_allclose(run(Map("s", Map("m", backwards)), "s m"), expected[::-1, ::-1])
 
 
 def test_a_list_read_at_a_point_and_under_another_block_size() -> None:

@@ -29,6 +29,7 @@ UNSOUND = [
     ("Y[n] = X[7 * n + 7]", "X is read at 7 * n + 7 = 70 at n = 9"),
     ("Y[n] = sum[m](X[m - n])", "X is read at m - n = -9 at m = 0, n = 9"),
     ("Y[m] = X[m] + X[70]", "X is read at 70, but size(m) is 70"),
+    ("Y[m] = where(m > 0, sum[m](X[m + 1]), 0)", "X is read at m + 1 = 70 at m = 69"),
     ("Y[m] = X[(m - 1) / 2]", "X is read at (m - 1) / 2 = -1 at m = 0"),
 ]
 
@@ -77,3 +78,13 @@ def test_data_decides() -> None:
     assert np.isfinite(reference(text, {"B": visible})["Y"]).all()
     with pytest.raises(OutOfRangeRead, match=r"X is read at m \+ n = 70 at m = 65, n = 5, but its extent there is 70"):
         reference(text, {"B": np.arange(70) == 65})
+
+
+def test_a_reduction_over_nothing_reads_nothing() -> None:
+    text = "index m = 3, k = 0\ninput X[m], W[k] : f32\noutput Y[m] = sum[k](X[m + 1] * W[k])"
+    parsed = program(text)
+    check_bounds(parsed, extents_of(parsed, k=0), TABLE)
+    assert reference(text, k=0)["Y"].tolist() == [0, 0, 0]
+    assert unfused(text, k=0)["Y"].tolist() == [0, 0, 0]
+    with pytest.raises(InputError):
+        check_bounds(parsed, extents_of(parsed, k=1), TABLE)

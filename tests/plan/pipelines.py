@@ -79,5 +79,7 @@ def plan_text(
     )
     roots = [index for index in inlined.indices if index.same_as is None]
     extents = {index.name: sizes.get(index.name, 1 if index.extent is None else index.extent) for index in roots}
-    plan = plan_program(graph, block_program, inlined.indices, rules.table, Machine(TARGET, threads, extents))
+    plan = plan_program(
+        graph, block_program, inlined.indices, rules.table, Machine(TARGET, threads, extents), inlined.roots
+    )
     return Planned(array, block_program, graph, plan, rules.table, extents)

@@ -7,13 +7,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.codegen.kernel_cases import F32, arrays_for, block, entrywise, indices, kernel, op, output, program, read, tensor, use
 
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.programs import Role
 from bbrewrite.core.terms import Number
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
 from bbrewrite.runtime.module import CompiledProgram, compile_program
+from tests.codegen.kernel_cases import (
+    F32,
+    arrays_for,
+    block,
+    entrywise,
+    indices,
+    kernel,
+    op,
+    output,
+    program,
+    read,
+    tensor,
+    use,
+)
 
 
 def _program() -> KernelProgram:

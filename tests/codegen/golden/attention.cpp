@@ -4,13 +4,17 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <omp.h>
+#include <vector>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
+namespace generated {
+
 // In parallel over m, l. Reads Q, K, V; writes O.
-static void kernel_attention_kernel(
+static void attention_kernel(
     const float* __restrict Q,
     const float* __restrict K,
     const float* __restrict V,
@@ -63,11 +67,13 @@ static void kernel_attention_kernel(
         const int64_t n0 = n_number * block_n;
         const int64_t n_count = std::min(block_n, size_n - n0);
         const float* const V_block = V + (n0 * size_l + l0);
+        if (size_d == 0) {
 
-        // S = 0
-        for (int64_t row = 0; row < m_count; ++row) {
-          #pragma omp simd
-          for (int64_t col = 0; col < n_count; ++col) S[row * block_n + col] = 0.0f;
+          // S = 0
+          for (int64_t row = 0; row < m_count; ++row) {
+            #pragma omp simd
+            for (int64_t col = 0; col < n_count; ++col) S[row * block_n + col] = 0.0f;
+          }
         }
         for (int64_t d_number = 0; d_number < bb_blocks(size_d, block_d); ++d_number) {
           const int64_t d0 = d_number * block_d;
@@ -77,24 +83,26 @@ static void kernel_attention_kernel(
 
           // S := S + dot(Q[m, d], K[n, d])
           bb::pack_nk(packed_1, K_block, size_d, d_count, n_count);
-          bb::dot_add(S, block_n, Q_block, size_d, packed_1, m_count, n_count, d_count);
+          if (d_number == 0) bb::dot_set(S, block_n, Q_block, size_d, packed_1, m_count, n_count, d_count);
+          else bb::dot_add(S, block_n, Q_block, size_d, packed_1, m_count, n_count, d_count);
         }
 
-        // S := where(col_spread(n, m) > row_spread(m, n), -inf, S / sqrt(size(d)))
         const float sqrt_value = float(bb::sqrt(double(size_d)));
         for (int64_t row = 0; row < m_count; ++row) {
-          #pragma omp simd
-          for (int64_t col = 0; col < n_count; ++col) {
-            S[row * block_n + col] = bb::select((n0 + col) > (m0 + row), -INFINITY, S[row * block_n + col] / sqrt_value);
-          }
+          // S = where(col_spread(n, m) > row_spread(m, n), -inf, S / sqrt(size(d)))
+          // row_max_1 = row_max(S)
+          row_max_1[row] = bb::max_over<float>(n_count, [&](int64_t col) {
+            return S[row * block_n + col] = bb::select((n0 + col) > (m0 + row), -INFINITY, S[row * block_n + col] / sqrt_value);
+          });
+          // M_new = maximum(M, row_max_1)
+          M_new[row] = bb::maximum(M[row], row_max_1[row]);
+          // E = exp(row_shift(S, where(M_new == -inf, 0, -M_new)))
+          // row_sum_1 = row_sum(E)
+          const float where_value = bb::select(M_new[row] == -INFINITY, 0.0f, -M_new[row]);
+          row_sum_1[row] = bb::sum_over<float>(n_count, [&](int64_t col) {
+            return E[row * block_n + col] = bb::exp(S[row * block_n + col] + where_value);
+          });
         }
-
-        // M_new = maximum(M, row_max(S))
-        for (int64_t row = 0; row < m_count; ++row) {
-          row_max_1[row] = bb::max_over<float>(n_count, [&](int64_t col) { return S[row * block_n + col]; });
-        }
-        #pragma omp simd
-        for (int64_t row = 0; row < m_count; ++row) M_new[row] = bb::maximum(M[row], row_max_1[row]);
 
         // w = where(M == M_new, 1, exp(M - M_new))
         #pragma omp simd
@@ -102,19 +110,7 @@ static void kernel_attention_kernel(
           w[row] = bb::select(M[row] == M_new[row], 1.0f, bb::exp(M[row] - M_new[row]));
         }
 
-        // E = exp(row_shift(S, where(M_new == -inf, 0, -M_new)))
-        for (int64_t row = 0; row < m_count; ++row) {
-          const float where_value = bb::select(M_new[row] == -INFINITY, 0.0f, -M_new[row]);
-          #pragma omp simd
-          for (int64_t col = 0; col < n_count; ++col) {
-            E[row * block_n + col] = bb::exp(S[row * block_n + col] + where_value);
-          }
-        }
-
         // c := c * w + row_sum(E)
-        for (int64_t row = 0; row < m_count; ++row) {
-          row_sum_1[row] = bb::sum_over<float>(n_count, [&](int64_t col) { return E[row * block_n + col]; });
-        }
         #pragma omp simd
         for (int64_t row = 0; row < m_count; ++row) c[row] = (c[row] * w[row]) + row_sum_1[row];
 
@@ -148,7 +144,9 @@ static void kernel_attention_kernel(
   }
 }
 
-extern "C" void attention(
+}  // namespace generated
+
+extern "C" void bb_attention(
     const float* Q,
     const float* K,
     const float* V,
@@ -158,5 +156,5 @@ extern "C" void attention(
     int64_t size_d,
     int64_t size_l,
     int threads) {
-  kernel_attention_kernel(Q, K, V, O, size_m, size_n, size_d, size_l, threads);
+  generated::attention_kernel(Q, K, V, O, size_m, size_n, size_d, size_l, threads);
 }

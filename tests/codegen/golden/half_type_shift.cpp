@@ -4,13 +4,17 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <omp.h>
+#include <vector>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
+namespace generated {
+
 // In parallel over m, n. Reads X; writes Y.
-static void kernel_half_type_shift_kernel(
+static void half_type_shift_kernel(
     const bb::f16* __restrict X,
     float* __restrict Y,
     int64_t size_m,
@@ -42,6 +46,8 @@ static void kernel_half_type_shift_kernel(
   }
 }
 
-extern "C" void half_type_shift(const bb::f16* X, float* Y, int64_t size_m, int64_t size_n, int threads) {
-  kernel_half_type_shift_kernel(X, Y, size_m, size_n, threads);
+}  // namespace generated
+
+extern "C" void bb_half_type_shift(const bb::f16* X, float* Y, int64_t size_m, int64_t size_n, int threads) {
+  generated::half_type_shift_kernel(X, Y, size_m, size_n, threads);
 }

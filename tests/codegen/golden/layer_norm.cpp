@@ -4,13 +4,17 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <omp.h>
+#include <vector>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
+namespace generated {
+
 // In parallel over m. Reads X, g; writes Y.
-static void kernel_layer_norm_kernel(
+static void layer_norm_kernel(
     const float* __restrict X,
     const float* __restrict g,
     float* __restrict Y,
@@ -44,16 +48,15 @@ static void kernel_layer_norm_kernel(
         float* const row_k = row + (k_number * block_m * block_k);
         const float* const X_block = X + (m0 * size_k + k0);
 
-        // row[k] = X[m, k]
         for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
-          #pragma omp simd
-          for (int64_t col = 0; col < k_count; ++col) row_k[row_1 * block_k + col] = X_block[row_1 * size_k + col];
+          // row[k] = X[m, k]
+          // row_sum_1 = row_sum(row[k])
+          row_sum_1[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) {
+            return row_k[row_1 * block_k + col] = X_block[row_1 * size_k + col];
+          });
         }
 
         // total := total + row_sum(row[k])
-        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
-          row_sum_1[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) { return row_k[row_1 * block_k + col]; });
-        }
         #pragma omp simd
         for (int64_t row_1 = 0; row_1 < m_count; ++row_1) total[row_1] = total[row_1] + row_sum_1[row_1];
       }
@@ -73,7 +76,10 @@ static void kernel_layer_norm_kernel(
         // square := square + row_sum(row_shift(row[k], -mean) ^ 2)
         for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
           const float negate_value = -mean[row_1];
-          row_sum_2[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) { const float row_shift_value = row_k[row_1 * block_k + col] + negate_value; return row_shift_value * row_shift_value; });
+          row_sum_2[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) {
+            const float row_shift_value = row_k[row_1 * block_k + col] + negate_value;
+            return row_shift_value * row_shift_value;
+          });
         }
         #pragma omp simd
         for (int64_t row_1 = 0; row_1 < m_count; ++row_1) square[row_1] = square[row_1] + row_sum_2[row_1];
@@ -105,6 +111,8 @@ static void kernel_layer_norm_kernel(
   }
 }
 
-extern "C" void layer_norm(const float* X, const float* g, float* Y, int64_t size_m, int64_t size_k, int threads) {
-  kernel_layer_norm_kernel(X, g, Y, size_m, size_k, threads);
+}  // namespace generated
+
+extern "C" void bb_layer_norm(const float* X, const float* g, float* Y, int64_t size_m, int64_t size_k, int threads) {
+  generated::layer_norm_kernel(X, g, Y, size_m, size_k, threads);
 }

@@ -4,13 +4,17 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <omp.h>
+#include <vector>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
+namespace generated {
+
 // In parallel over m. Reads X, W1, W3, W2; writes Y.
-static void kernel_swiglu_kernel(
+static void swiglu_kernel(
     const float* __restrict X,
     const float* __restrict W1,
     const float* __restrict W3,
@@ -39,12 +43,12 @@ static void kernel_swiglu_kernel(
       alignas(64) float packed_1[bb::packed_size<float>(8, 11)];
       alignas(64) float packed_2[bb::packed_size<float>(8, 11)];
       alignas(64) float packed_3[bb::packed_size<float>(11, 8)];
-
-      // acc[e] = 0
       for (int64_t e_number = 0; e_number < bb_blocks(size_d, block_e); ++e_number) {
         const int64_t e0 = e_number * block_e;
         const int64_t e_count = std::min(block_e, size_d - e0);
         float* const acc_e = acc + (e_number * block_m * block_e);
+
+        // acc[e] = 0
         for (int64_t row = 0; row < m_count; ++row) {
           #pragma omp simd
           for (int64_t col = 0; col < e_count; ++col) acc_e[row * block_e + col] = 0.0f;
@@ -53,17 +57,21 @@ static void kernel_swiglu_kernel(
       for (int64_t f_number = 0; f_number < bb_blocks(size_f, block_f); ++f_number) {
         const int64_t f0 = f_number * block_f;
         const int64_t f_count = std::min(block_f, size_f - f0);
+        if (size_d == 0) {
 
-        // up = 0
-        for (int64_t row = 0; row < m_count; ++row) {
-          #pragma omp simd
-          for (int64_t col = 0; col < f_count; ++col) up[row * block_f + col] = 0.0f;
+          // up = 0
+          for (int64_t row = 0; row < m_count; ++row) {
+            #pragma omp simd
+            for (int64_t col = 0; col < f_count; ++col) up[row * block_f + col] = 0.0f;
+          }
         }
+        if (size_d == 0) {
 
-        // gate = 0
-        for (int64_t row = 0; row < m_count; ++row) {
-          #pragma omp simd
-          for (int64_t col = 0; col < f_count; ++col) gate[row * block_f + col] = 0.0f;
+          // gate = 0
+          for (int64_t row = 0; row < m_count; ++row) {
+            #pragma omp simd
+            for (int64_t col = 0; col < f_count; ++col) gate[row * block_f + col] = 0.0f;
+          }
         }
         for (int64_t d_number = 0; d_number < bb_blocks(size_d, block_d); ++d_number) {
           const int64_t d0 = d_number * block_d;
@@ -74,11 +82,13 @@ static void kernel_swiglu_kernel(
 
           // up := up + dot(X[m, d], transpose(W1[d, f]))
           bb::pack_kn(packed_1, W1_block, size_f, d_count, f_count);
-          bb::dot_add(up, block_f, X_block, size_d, packed_1, m_count, f_count, d_count);
+          if (d_number == 0) bb::dot_set(up, block_f, X_block, size_d, packed_1, m_count, f_count, d_count);
+          else bb::dot_add(up, block_f, X_block, size_d, packed_1, m_count, f_count, d_count);
 
           // gate := gate + dot(X[m, d], transpose(W3[d, f]))
           bb::pack_kn(packed_2, W3_block, size_f, d_count, f_count);
-          bb::dot_add(gate, block_f, X_block, size_d, packed_2, m_count, f_count, d_count);
+          if (d_number == 0) bb::dot_set(gate, block_f, X_block, size_d, packed_2, m_count, f_count, d_count);
+          else bb::dot_add(gate, block_f, X_block, size_d, packed_2, m_count, f_count, d_count);
         }
         for (int64_t e_number = 0; e_number < bb_blocks(size_d, block_e); ++e_number) {
           const int64_t e0 = e_number * block_e;
@@ -113,7 +123,9 @@ static void kernel_swiglu_kernel(
   }
 }
 
-extern "C" void swiglu(
+}  // namespace generated
+
+extern "C" void bb_swiglu(
     const float* X,
     const float* W1,
     const float* W3,
@@ -123,5 +135,5 @@ extern "C" void swiglu(
     int64_t size_d,
     int64_t size_f,
     int threads) {
-  kernel_swiglu_kernel(X, W1, W3, W2, Y, size_m, size_d, size_f, threads);
+  generated::swiglu_kernel(X, W1, W3, W2, Y, size_m, size_d, size_f, threads);
 }

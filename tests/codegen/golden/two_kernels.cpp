@@ -4,18 +4,17 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <omp.h>
+#include <vector>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
+namespace generated {
+
 // In parallel over m, n. Reads X; writes T.
-static void kernel_first(
-    const float* __restrict X,
-    float* __restrict T,
-    int64_t size_m,
-    int64_t size_n,
-    int threads) {
+static void first(const float* __restrict X, float* __restrict T, int64_t size_m, int64_t size_n, int threads) {
   constexpr int64_t block_m = 4;
   constexpr int64_t block_n = 8;
   #pragma omp parallel num_threads(threads)
@@ -42,7 +41,7 @@ static void kernel_first(
 }
 
 // In parallel over m. Reads T; writes Y.
-static void kernel_second(
+static void second(
     const float* __restrict T,
     float* __restrict Y,
     int64_t size_m,
@@ -83,7 +82,9 @@ static void kernel_second(
   }
 }
 
-extern "C" void two_kernels(const float* X, float* Y, float* T, int64_t size_m, int64_t size_n, int threads) {
-  kernel_first(X, T, size_m, size_n, threads);
-  kernel_second(T, Y, size_m, size_n, threads);
+}  // namespace generated
+
+extern "C" void bb_two_kernels(const float* X, float* Y, float* T, int64_t size_m, int64_t size_n, int threads) {
+  generated::first(X, T, size_m, size_n, threads);
+  generated::second(T, Y, size_m, size_n, threads);
 }

@@ -17,7 +17,7 @@ extern "C" {
  *   threads: how many threads to use, at least 1; the result does not depend on it
  *
  * Arrays are dense and row-major. Outputs and intermediate memory must not overlap any other array. */
-void two_kernels(
+void bb_two_kernels(
     const float* X,
     float* Y,
     float* T,

@@ -4,10 +4,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <omp.h>
+#include <vector>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
+
+namespace generated {
 
 static BB_INLINE float weight(float a, float b) {
   return bb::select(a == b, 1.0f, bb::exp(a - b));
@@ -19,7 +23,7 @@ static BB_INLINE float double_1(float a) {
 }
 
 // In parallel over m, n. Reads X; writes Y.
-static void kernel_user_operator_kernel(
+static void user_operator_kernel(
     const float* __restrict X,
     float* __restrict Y,
     int64_t size_m,
@@ -50,6 +54,8 @@ static void kernel_user_operator_kernel(
   }
 }
 
-extern "C" void user_operator(const float* X, float* Y, int64_t size_m, int64_t size_n, int threads) {
-  kernel_user_operator_kernel(X, Y, size_m, size_n, threads);
+}  // namespace generated
+
+extern "C" void bb_user_operator(const float* X, float* Y, int64_t size_m, int64_t size_n, int threads) {
+  generated::user_operator_kernel(X, Y, size_m, size_n, threads);
 }

@@ -1,0 +1,93 @@
+"""Formats programs of either level: spaces between tokens, the indentation of lines that go on, blank lines.
+
+Lines stay as the user broke them, and brackets stay; the tokens of the text are not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lark import Token
+
+from bbrewrite.core.spans import Source
+from bbrewrite.lang.diagnostics import InputError
+from bbrewrite.lang.format_text import STEP, Comment, Line, comments_of, joined
+from bbrewrite.lang.layout import statements
+from bbrewrite.lang.parser import parse_statements, program_tokens
+
+_OPENING = frozenset({"LEFT_BRACKET", "LEFT_SQUARE"})
+_CLOSING = frozenset({"RIGHT_BRACKET", "RIGHT_SQUARE"})
+_BEFORE_OPERAND = frozenset(
+    {"PLUS", "MINUS", "STAR", "SLASH", "CARET", "AND", "OR", "NOT", "COMMA", "EQUALS", "COLON", "BY"}
+    | {"LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"}
+    | _OPENING
+)
+
+
+def format_program(source: Source) -> str:
+    """The program laid out anew. Raises InputError for a text that does not parse."""
+    parsed = parse_statements(source)
+    if parsed.faults:
+        raise InputError(parsed.faults)
+    groups = [list(cut.tokens) for cut in statements(source, program_tokens(source.text))]
+    tokens = [token for group in groups for token in group]
+    is_block = bool(groups) and [token.type for token in groups[0][:2]] == ["BLOCK", "PROGRAM"]
+    comments = {comment.line: comment for comment in comments_of(source, tokens)}
+    code = {line.number: line for group in groups for line in _lines_of(group, is_block)}
+    return joined(list(_lines(source, code, comments)))
+
+
+class _Code:
+    """The code of one line of the source, laid out. `depth` counts the brackets that are open behind it."""
+
+    def __init__(self, number: int, indentation: int, depth: int) -> None:
+        self.number = number
+        self.indentation = indentation
+        self.depth = depth
+        self.text = ""
+
+
+def _lines_of(group: list[Token], is_block: bool) -> Iterator[_Code]:
+    """The lines of one statement."""
+    line = _Code(group[0].line or 1, 0, 0)
+    in_loop = False
+    for position, token in enumerate(group):
+        previous = group[position - 1] if position else None
+        if token.type in ("MAP", "REDUCE"):
+            in_loop = True
+        if previous is not None and token.line != line.number:
+            yield line
+            depth = line.depth - (token.type in _CLOSING)
+            line = _Code(token.line or 1, STEP * max(depth, token.type not in _CLOSING), line.depth)
+        elif previous is not None:
+            before = group[position - 2] if position > 1 else None
+            line.text += _gap(before, previous, token, in_loop)
+            if previous.type == "INPUT" and not is_block:
+                line.text += " "  # names stand under those of `weight` and `output`
+        line.depth += (token.type in _OPENING) - (token.type in _CLOSING)
+        line.text += token.value
+        in_loop = in_loop and token.type != "COLON"
+    yield line
+
+
+def _gap(before: Token | None, previous: Token, token: Token, in_loop: bool) -> str:
+    """The space between two tokens of a line."""
+    is_sign = previous.type == "MINUS" and (before is None or before.type in _BEFORE_OPERAND)
+    if is_sign or previous.type in _OPENING or token.type in _CLOSING:
+        return ""
+    if token.type in ("COMMA", "LEFT_SQUARE") or "CARET" in (token.type, previous.type):
+        return ""
+    if token.type == "LEFT_BRACKET" and previous.type in {"NAME", *_CLOSING}:
+        return ""
+    return "" if token.type == "COLON" and in_loop else " "
+
+
+def _lines(source: Source, code: dict[int, _Code], comments: dict[int, Comment]) -> Iterator[Line]:
+    depth = 0
+    for number in range(1, source.text.count("\n") + 2):
+        line = code.get(number)
+        if line is None:
+            yield Line(STEP * depth, "", comments.get(number))
+            continue
+        depth = line.depth
+        yield Line(line.indentation, line.text, comments.get(number))
