@@ -175,6 +175,27 @@ def check(**options: Any) -> None:
 
 
 @cli.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RULES...")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of the instances.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(0.05, 86400),
+    default=1.5,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each rule; shrinking a counterexample takes longer.",
+)
+@click.option("--rule", metavar="NAME", help="Only this rule or monoid.")
+@click.option("--jobs", type=click.IntRange(1, 1024), help="Processes to use; by default one for each processor.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output instead of the report.")
+def fuzz(**options: Any) -> None:
+    """Test the soundness of every rule; show a counterexample for each that is unsound."""
+    from bbrewrite.cli.fuzzing import fuzz_command
+
+    fuzz_command(**options)
+
+
+@cli.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; name what would change and exit with 1.")
 def fmt(**options: Any) -> None:
