@@ -1,7 +1,7 @@
 """Runs the examples that rules carry: `test LEFT => RIGHT` and `test LEFT stays`.
 
 Only the rule itself works on the example. Its variables are opaque values that depend on no index; `at(a, i)`
-is one that depends on i.
+is one that depends on i. Every index has EXTENT positions.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from bbrewrite.egraph.vocabulary import attributes_of, constructor_of
 from bbrewrite.lang.diagnostics import Diagnostic
 from bbrewrite.rules.rules import Rule, RuleSet, RuleTest
 
+EXTENT = 8.0
 _LIMITS = Limits(nodes=1_000, iterations=10)
 
 
@@ -35,7 +36,7 @@ def _failure(rule: Rule, test: RuleTest, table: OperatorTable) -> str:
     numbers = _index_numbers(left, right)
     masks = Masks.for_count(len(numbers))
     nodes = [node for term in (left, right) if term is not None for node in walk(term)]
-    lines = [f"(set (root {number}) {number})" for number in numbers.values()]
+    lines = [f"(set (root {number}) {number}) (set (extent {number}) {EXTENT})" for number in numbers.values()]
     lines += [f"(set (free {_spelled(node, numbers)}) {masks.zero})" for node in nodes if isinstance(node, Read)]
     lines.append(f"(let $left {_spelled(left, numbers)})")
     text = engine_text(RuleSet((rule,), table), masks, {constructor_of(node) for node in nodes}, fast_math=True)
