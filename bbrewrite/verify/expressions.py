@@ -203,6 +203,8 @@ class Evaluation:
         if not factors:
             return None
         values = [self.value(factor, ranges) for factor, _ in factors]
+        if not _may_leave_sums(values, frozenset(fold.indices), ranges):
+            return None
         element: ElementType | None = None
         for value, (_, divides) in zip(values, factors, strict=True):
             rule = self._table.functions["divide" if divides else "multiply"]
@@ -293,6 +295,17 @@ def _selected(operands: list[Labelled]) -> Outside | None:
             mask = placed(branch.outside.mask, branch.outside.names, names) & selects
             regions.append(replace(branch.outside, mask=mask, names=names))
     return either(regions)
+
+
+def _may_leave_sums(values: list[Labelled], reduced: frozenset[str], ranges: Ranges) -> bool:
+    """Whether factors that lack a reduced index may be multiplied after it is summed over, as contraction does.
+
+    Infinity times a sum over nothing, or over terms of both signs, is not the sum of the products.
+    """
+    if any(ranges[name][0] == ranges[name][1] for name in reduced):
+        return False
+    outer = [value.array for value in values if not reduced <= set(value.names)]
+    return all(np.isfinite(array).all() for array in outer if array.dtype.kind == "f")
 
 
 def _factors(expression: ArrayExpression) -> list[tuple[ArrayExpression, bool]]:
