@@ -57,8 +57,10 @@ def sign(value: Number) -> int | None:
         return (value > 0) - (value < 0)
     if isinstance(value, float):
         return 1 if value > 0 else -1
-    if isinstance(value, Exponential) and not value.above:
-        return 0
+    if isinstance(value, Exponential):
+        signs = {part > 0 for part in value.above.values()}, {part > 0 for part in value.below.values()}
+        if len(signs[0]) <= 1 and len(signs[1]) == 1:
+            return 0 if not signs[0] else 1 if signs[0] == signs[1] else -1
     try:
         return intervals.sign(as_interval(value))
     except TooWide:
