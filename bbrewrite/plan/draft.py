@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from bbrewrite.core.terms import Term
 from bbrewrite.plan.kernel import Let, Store, Update
 from bbrewrite.plan.partition import KernelOutput
+from bbrewrite.plan.states import local_names
 
 
 @dataclass(eq=False)
@@ -30,6 +32,11 @@ class DraftLine:
     target: str
     expression: Term
     output: KernelOutput | None = None
+
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """The other local values that the statement reads."""
+        return frozenset(local_names(self.expression) - {self.target})
 
 
 type DraftItem = DraftLoop | DraftLine
@@ -87,7 +94,7 @@ def lines_of(loop: DraftLoop) -> Iterator[DraftLine]:
             yield item
 
 
-def drop_unused(loop: DraftLoop, used: set[str]) -> bool:
+def drop_unused(loop: DraftLoop, used: frozenset[str]) -> bool:
     """Removes statements whose value nobody uses and loops left empty; true where something went."""
     changed = False
     for items in (loop.items, loop.closing):

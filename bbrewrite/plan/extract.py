@@ -81,21 +81,24 @@ class Extraction:
 
 
 def extract(graph: FrozenGraph, outputs: tuple[str, ...], costs: TermCosts) -> Extraction:
-    """The plans worth scheduling: the cheapest by the estimate, and those that replace one output's term in it."""
+    """The plans worth scheduling: the cheapest by the estimate, and those that replace one output's term in it to
+    store other lists.
+    """
     search = _Extraction(graph, costs)
     candidates = search.run()
     ranked = {name: [found for found in candidates[graph.roots[name]] if not found.term.free] for name in outputs}
     best = {name: found[0] for name, found in ranked.items()}
     choices = [best, *({**best, name: other} for name, found in ranked.items() for other in found[1:])]
-    plans = [
-        ExtractedPlan(
-            {name: candidate.term for name, candidate in choice.items()},
-            sum(_united(tuple(choice.values())).values()),
-        )
-        for choice in choices
-    ]
-    order = sorted(range(len(plans)), key=lambda number: (plans[number].estimate, number))
-    return Extraction(tuple(plans[number] for number in order), search.list_names)
+    plans: dict[frozenset[str], ExtractedPlan] = {}
+    for choice in choices:
+        items = _united(tuple(choice.values()))
+        plan = ExtractedPlan({name: found.term for name, found in choice.items()}, sum(items.values()))
+        # Plans that store the same lists differ in algebra only; the estimate is good enough to choose among them.
+        kernels = frozenset(item.kernel for item in items)
+        known = plans.get(kernels)
+        if known is None or plan.estimate < known.estimate:
+            plans[kernels] = plan
+    return Extraction(tuple(sorted(plans.values(), key=lambda plan: plan.estimate)), search.list_names)
 
 
 class _Extraction:

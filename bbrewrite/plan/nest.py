@@ -110,7 +110,13 @@ class NestBuilder:
         expression = self._expression(term, path, before, is_definition=True)
         name = self._fresh(_stem(term))
         line = DraftLine(Let, name, expression)
-        self._insert(path, line, before)
+        if before is None:
+            # As early as its operands allow: loops after it would have to come later than need be.
+            operands = [self._by_name[used] for used in sorted(line.used)]
+            block = path[-1] if path else self._root
+            block.items.insert(self._first_position(block, len(path), "", path, operands), line)
+        else:
+            self._insert(path, line, before)
         self._types[name] = self._block_type(term)
         self._register(term, Instance(name, path, path, line, (), len(path)))
 
@@ -403,12 +409,8 @@ class NestBuilder:
     # Finishing
 
     def _remove_unused(self) -> None:
-        while True:
-            used = {
-                name for line in lines_of(self._root) for name in local_names(line.expression) if name != line.target
-            }
-            if not drop_unused(self._root, used):
-                return
+        while drop_unused(self._root, frozenset[str]().union(*(line.used for line in lines_of(self._root)))):
+            pass
 
     def _finished(self, loop: DraftLoop) -> tuple[Statement, ...]:
         statements: list[Statement] = []

@@ -115,28 +115,40 @@ class _Search:
             if isinstance(term, Reduce):
                 around = required_outside(term, table.monoids[term.monoid])
                 self._outside[term.index] = self._outside.get(term.index, frozenset()) | around
+        # Only states of one component can be merged block by block.
+        dependent = {t.index for t in terms if isinstance(t, Reduce) and len(table.monoids[t.monoid].state) > 1}
+        self._mergeable = frozenset(self._reduced) - dependent
         self._blocks = tuple(self._starting_block(name) for name in self._used)
         self._options = [self._block_options(name) for name in self._used]
         self._combinations = _columns(self._coarse_combinations())
 
     def run(self) -> Scheduled:
-        started = [choice for grid in self._grids() for choice in self._started(grid, None)]
+        started = [choice for grid in self._grids() for choice in self._started(grid)]
         if self._cells(min(started, key=lambda choice: choice.rank)) < SPLIT_BELOW * self._machine.threads:
-            started += [choice for index in self._reduced for choice in self._started((), index)]
+            started += self._started_split()
         started.sort(key=lambda choice: choice.rank)
         descended = [self._descend(choice) for choice in started[:NESTS_REFINED]]
         best = min(descended, key=lambda choice: choice.rank)
         return self._finished(self._with_block_sizes(best), self._notes(best))
 
-    def _started(self, grid: tuple[str, ...], split: str | None) -> Iterator[_Choice]:
-        """Nests of a grid, or of a split reduction, in all loop orders, with nothing kept local yet."""
+    def _started(self, grid: tuple[str, ...]) -> Iterator[_Choice]:
+        """Nests of a grid in all loop orders, with nothing kept local yet."""
         for order in self._orders(grid):
             try:
-                choice = self._built(grid, order, frozenset(), split)
+                choice = self._built(grid, order, frozenset(), None)
             except UnsuitableOrder:
                 continue
             if choice is not None:
                 yield choice
+
+    def _started_split(self) -> Iterator[_Choice]:
+        """Nests without a grid whose outermost reduction is shared by all processors."""
+        for order in self._orders(()):
+            outermost = next((index for index in order if index in self._reduced), None)
+            if outermost in self._mergeable:
+                choice = self._built((), order, frozenset(), outermost)
+                if choice is not None:
+                    yield choice
 
     def _cells(self, choice: _Choice) -> int:
         """How many cells a choice's grid has."""

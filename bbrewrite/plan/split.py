@@ -40,14 +40,12 @@ def split_reduction(
 def _split_inside(
     body: tuple[Statement, ...], index: str, accumulators: Mapping[str, str]
 ) -> tuple[Statement, ...] | None:
-    """The same inside the only loop of a block: all processors go through it together."""
-    loops = [k for k, item in enumerate(body) if isinstance(item, Loop)]
-    if len(loops) != 1:
+    """The same inside the last loop of a block: all processors go through it together."""
+    if not body or not isinstance(body[-1], Loop):
         return None
-    loop = body[loops[0]]
-    assert isinstance(loop, Loop)
+    loop = body[-1]
     inner = split_reduction(loop.body, index, accumulators)
-    return None if inner is None else (*body[: loops[0]], replace(loop, body=inner), *body[loops[0] + 1 :])
+    return None if inner is None else (*body[:-1], replace(loop, body=inner))
 
 
 def _may_follow(statement: Statement) -> bool:
