@@ -87,7 +87,9 @@ def extract(graph: FrozenGraph, outputs: tuple[str, ...], costs: TermCosts) -> E
     search = _Extraction(graph, costs)
     candidates = search.run()
     ranked = {name: [found for found in candidates[graph.roots[name]] if not found.term.free] for name in outputs}
-    best = {name: found[0] for name, found in ranked.items()}
+    best = {name: found[0] for name, found in ranked.items() if found}
+    if len(best) < len(outputs):
+        return Extraction((), search.list_names)
     choices = [best, *({**best, name: other} for name, found in ranked.items() for other in found[1:])]
     plans: dict[frozenset[str], ExtractedPlan] = {}
     for choice in choices:
@@ -143,10 +145,14 @@ class _Extraction:
         return True
 
     def _offers(self, node: ENode) -> Iterator[Candidate]:
-        for operands in product(*(self._found[child] for child in node.children)):
-            stored = _stored_by_all(operands)
-            # Storing one list twice, under two terms, never pays.
-            offer = None if stored is None else self._combine(node, operands, stored)
+        choices = [
+            (operands, _stored_by_all(operands)) for operands in product(*(self._found[c] for c in node.children))
+        ]
+        # Storing one list twice, under two terms, never pays; it is taken only where nothing else is left.
+        agreeing = [choice for choice in choices if choice[1] is not None]
+        for operands, stored in agreeing or choices:
+            everything = {k: v for operand in operands for k, v in operand.stored.items()} if stored is None else stored
+            offer = self._combine(node, operands, everything)
             if offer is not None:
                 yield offer
 
