@@ -42,10 +42,6 @@ from bbrewrite.plan.states import (
 )
 
 
-class UnsuitableOrder(Exception):
-    """The loop order admits no nest: states that others read would have to be lists."""
-
-
 @dataclass(frozen=True)
 class Nest:
     """A built nest. `recomputed` are the values computed again in other loops: keeping them is an option."""
@@ -130,6 +126,9 @@ class NestBuilder:
         monoid = self._table.monoids[term.monoid]
         covered = {loop.index for loop in base}
         nest = [index for index in self._nest_of(term.free | {term.index}) if index not in covered]
+        # Loops that shared states need go around the reduction's, whatever the order says.
+        around = required_outside(term, monoid) | set(nest[: nest.index(term.index)])
+        nest.sort(key=lambda index: 0 if index in around else 1 if index == term.index else 2)
         if len(monoid.state) == 1:
             self._place_accumulator(term, monoid, nest, base, before)
         else:
@@ -168,8 +167,6 @@ class NestBuilder:
         wanted = needed_components(monoid)
         bases = components_read_by_others(monoid, wanted)
         depth = nest.index(term.index) + 1
-        if not required_outside(term, monoid).isdisjoint(nest[depth:]):
-            raise UnsuitableOrder(f"{term.monoid} over {term.index} must be inside the loops of its shared state")
         loop_path = self._path_for(base, nest[:depth], tuple(elements[c] for c in wanted), before)
         loop_at = len(loop_path) - 1
         names: dict[str, Term] = {}
@@ -352,23 +349,28 @@ class NestBuilder:
         for instance in self._instances[term]:
             if path[: len(instance.path)] == instance.path and not runs_inside(instance, path):
                 return instance.result or Local(instance.name)
-        if term in self._kept:
+        base = self._base_for(term, path)
+        # Inside a loop over its own index a reduction cannot be run again: its values would be taken for that loop's.
+        is_bound = isinstance(term, Reduce) and any(loop.index == term.index for loop in base)
+        if term in self._kept or is_bound:
             instance = self._instances[term][0]
             shared = common_length(instance.path, path)
             instance.shared_loops = min(instance.shared_loops, shared)
             return instance.result or Local(instance.name)
-        self._recompute(term, path, before)
+        self._recompute(term, base, path[len(base)] if len(base) < len(path) else before)
         return self._reference(term, path, before)
 
-    def _recompute(self, term: Term, path: Path, before: DraftItem | None) -> None:
-        """Computes a value again inside `path`, in the outermost loop that has all its indices, ahead of its user."""
-        self._recomputed.add(term)
+    def _base_for(self, term: Term, path: Path) -> Path:
+        """The outermost loops of a path that have all indices of a term."""
         wanted = term.free - self._grid
         depth = 0
         while not wanted <= {loop.index for loop in path[:depth]}:
             depth += 1
-        base = path[:depth]
-        before = path[depth] if depth < len(path) else before
+        return path[:depth]
+
+    def _recompute(self, term: Term, base: Path, before: DraftItem | None) -> None:
+        """Computes a value again inside these loops, ahead of its user."""
+        self._recomputed.add(term)
         if isinstance(term, Reduce):
             self._place_reduction(term, base, before)
         else:

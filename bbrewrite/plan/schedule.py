@@ -23,10 +23,9 @@ from bbrewrite.core.types import Typing
 from bbrewrite.plan.cost import Cost, NestCosts, summarise
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.naming import name_values
-from bbrewrite.plan.nest import Nest, NestBuilder, UnsuitableOrder
+from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.split import split_reduction
-from bbrewrite.plan.states import required_outside
 from bbrewrite.plan.target import Target
 
 # Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
@@ -110,11 +109,6 @@ class _Search:
         used = {index for term in terms for index in (*term.free, *([term.index] if isinstance(term, Reduce) else []))}
         used |= {index for output in kernel.outputs for index in output.tensor.indices}
         self._used = tuple(index.name for index in indices if index.name in used)
-        self._outside: dict[str, frozenset[str]] = {}
-        for term in terms:
-            if isinstance(term, Reduce):
-                around = required_outside(term, table.monoids[term.monoid])
-                self._outside[term.index] = self._outside.get(term.index, frozenset()) | around
         # Only states of one component can be merged block by block.
         dependent = {t.index for t in terms if isinstance(t, Reduce) and len(table.monoids[t.monoid].state) > 1}
         self._mergeable = frozenset(self._reduced) - dependent
@@ -134,10 +128,7 @@ class _Search:
     def _started(self, grid: tuple[str, ...]) -> Iterator[_Choice]:
         """Nests of a grid in all loop orders, with nothing kept local yet."""
         for order in self._orders(grid):
-            try:
-                choice = self._built(grid, order, frozenset(), None)
-            except UnsuitableOrder:
-                continue
+            choice = self._built(grid, order, frozenset(), None)
             if choice is not None:
                 yield choice
 
@@ -185,25 +176,16 @@ class _Search:
                 yield tuple(index for index in shared if index in chosen)
 
     def _orders(self, grid: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """Orders of the indices outside the grid that keep shared states inside the loops that they need."""
+        """Orders of the indices outside the grid that are worth trying."""
         rest = tuple(index for index in self._used if index not in grid)
         looping = tuple(index for index in rest if self._extent(index) > self._whole(index))
         single = tuple(index for index in rest if index not in looping)
         if len(looping) > PERMUTED_INDICES:
-            return [self._suitable(sorted(rest, key=lambda index: index in self._reduced))]
+            return [tuple(sorted(rest, key=lambda index: index in self._reduced))]
         # Loops of a single iteration cost nothing where they stand; around everything those of outputs read best.
         outer = [index for index in single if index not in self._reduced]
         inner = [index for index in single if index in self._reduced]
-        return list(dict.fromkeys(self._suitable([*outer, *order, *inner]) for order in permutations(looping)))
-
-    def _suitable(self, order: list[str]) -> tuple[str, ...]:
-        """The order with every index moved behind those whose loops must be around its own."""
-        pending, placed = list(order), list[str]()
-        while pending:
-            ready = (index for index in pending if self._outside.get(index, frozenset()).isdisjoint(pending))
-            placed.append(next(ready, pending[0]))
-            pending.remove(placed[-1])
-        return tuple(placed)
+        return [(*outer, *order, *inner) for order in permutations(looping)]
 
     def _whole(self, index: str) -> int:
         """An extent that one block can span, so that its loop has a single iteration."""
