@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -64,11 +64,13 @@ def _processors() -> int:
 def _check_known(name: str, rules: RuleSet) -> None:
     names = [*(rule.name for rule in rules.rules), *rules.table.monoids]
     if name not in names:
-        raise InputError([Diagnostic("unknown-rule", f"--rule: there is no rule `{name}`", None, did_you_mean(name, names))])
+        raise InputError(
+            [Diagnostic("unknown-rule", f"--rule: there is no rule `{name}`", None, did_you_mean(name, names))]
+        )
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[str], None]]:
+def _progress(total: int) -> Generator[Callable[[str], None]]:
     """A function that advances a bar on a terminal's standard error; elsewhere it does nothing."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -87,7 +89,7 @@ def _print(console: Console, report: Report) -> None:
     label = "ok" if report.verdict == "sound" else report.verdict
     name = report.name if report.what == "rule" else f"monoid {report.name}"
     place = f"  {report.file}:{report.line}" if report.verdict != "sound" and report.file else ""
-    detail = f"  {report.instances} instances, {_exactness(report)}  {report.seconds:.1f} s" if not place else place
+    detail = place or f"  {report.instances} instances, {_exactness(report)}  {report.seconds:.1f} s"
     line(f"{label:8} {name}{detail}", "" if report.verdict == "sound" else "bold red")
     for text in report.lines:
         line(f"    {text}")
@@ -116,4 +118,3 @@ def _print_summary(console: Console, reports: list[Report]) -> None:
 def _json(reports: list[Report], seed: int) -> str:
     ok = all(report.verdict == "sound" for report in reports)
     return json.dumps({"ok": ok, "seed": seed, "reports": [asdict(report) for report in reports]})
-

@@ -16,10 +16,11 @@ from pathlib import Path
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.printing import print_term
 from bbrewrite.core.spans import Source
+from bbrewrite.fuzz.evaluate import Evaluator, ExactDomain
 from bbrewrite.fuzz.floats import AccuracyLoss, FloatNote, accuracy_loss, float_notes
 from bbrewrite.fuzz.monoids import MonoidVerdict, State, test_monoid
+from bbrewrite.fuzz.plans import claims
 from bbrewrite.fuzz.shown import (
     condition_text,
     differing_texts,
@@ -31,8 +32,6 @@ from bbrewrite.fuzz.shown import (
     value_text,
 )
 from bbrewrite.fuzz.soundness import Budget, Counterexample, Verdict, aligned, test_rule
-from bbrewrite.fuzz.evaluate import Evaluator, ExactDomain
-from bbrewrite.fuzz.plans import claims
 from bbrewrite.rules.load import parse_rules
 from bbrewrite.rules.rules import Rule, RuleSet
 
@@ -160,11 +159,10 @@ def counterexample_lines(found: Counterexample, table: OperatorTable, width: int
     lines = instance_lines(instance)
     left, right = plan.claim.sides[found.side]
     if found.place is None:
-        return [*lines, "the right side has no shape here: it has one only where sizes that the left side leaves"
-                " open are equal"]  # fmt: skip
+        return [*lines, "the right side has no shape here: it has one only where sizes open on the left are equal"]
     left_lines = evaluation_lines(left, instance, plan.left, table)
     right_lines = evaluation_lines(right, instance, plan.right, table)
-    lines += two_columns(left_lines or [_leaf(left, found, table)], right_lines or [_leaf(right, found, table)], width)
+    lines += two_columns(left_lines, right_lines, width)
     one, other = aligned(
         Evaluator(table, ExactDomain(), instance, plan.left).value(left, instance.outer),
         Evaluator(table, ExactDomain(), instance, plan.right).value(right, instance.outer),
@@ -172,15 +170,6 @@ def counterexample_lines(found: Counterexample, table: OperatorTable, width: int
     a, b = differing_texts(one[found.place], other[found.place])
     where = f", entry {found.place + 1} of {len(one)}" if len(one) > 1 else ""
     return [*lines, f"the left side is {a}, the right side is {b}{where}"]
-
-
-def _leaf(term: object, found: Counterexample, table: OperatorTable) -> tuple[str, str]:
-    """A side that is a variable or a number, which has no steps."""
-    left, right = found.plan.claim.sides[found.side]
-    shapes = found.plan.left if term is left else found.plan.right
-    side = left if term is left else right
-    value = Evaluator(table, ExactDomain(), found.instance, shapes).value(side, found.instance.outer)
-    return print_term(side, table), value_text(value)
 
 
 def _why_untested(verdict: Verdict) -> str:

@@ -14,7 +14,7 @@ from bbrewrite.core.terms import Apply, Local, Number, walk
 from bbrewrite.core.types import BlockType, ListType, PairType, StoredType, Type
 from bbrewrite.fuzz.instances import IndexInstance, Instance, Value, Variable
 from bbrewrite.fuzz.plans import Claim, Plan, compared_numbers, independent, unbound_variables
-from bbrewrite.fuzz.shapes import Symbols, extent_of
+from bbrewrite.fuzz.shapes import Symbols, axes_of, extent_of
 from bbrewrite.rules.rules import Fact
 
 type Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -108,7 +108,7 @@ def _draw_lengths(
     by_root: dict[str, list[str]] = {}
     owners: dict[str, set[str]] = {}
     for name, found in plan.types.items():
-        for axis in _axes(found):
+        for axis in axes_of(found):
             by_root.setdefault(symbols.find(axis), []).append(axis)
             owners.setdefault(symbols.find(axis), set()).add(name)
     for symbol in [*symbols.along]:
@@ -168,7 +168,7 @@ class _Drawer:
         return Variable(found, depends, values)
 
     def _depends(self, name: str, found: Type, index: str) -> bool:
-        if any(self._lengths[axis] == index for axis in _axes(found)):
+        if any(self._lengths[axis] == index for axis in axes_of(found)):
             return True
         if (name, index) in self._fixed or name in self._numbers:
             return False
@@ -208,14 +208,3 @@ class _Drawer:
     def _length(self, axis: str, position: Mapping[str, int]) -> int:
         found = self._lengths[axis]
         return self._indices[found].length(position[found]) if isinstance(found, str) else found
-
-
-def _axes(found: Type) -> tuple[str, ...]:
-    match found:
-        case BlockType(axes):
-            return axes
-        case ListType(_, item) | StoredType(item):
-            return _axes(item)
-        case PairType(first, second):
-            return _axes(first) + _axes(second)
-

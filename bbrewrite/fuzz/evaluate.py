@@ -33,6 +33,7 @@ from bbrewrite.core.terms import (
 )
 from bbrewrite.core.types import BlockType
 from bbrewrite.fuzz import exact
+from bbrewrite.fuzz.functions import FUNCTIONS
 from bbrewrite.fuzz.instances import Instance
 from bbrewrite.fuzz.shapes import Shapes
 
@@ -67,8 +68,7 @@ class ExactDomain:
         return array
 
     def apply(self, function: str, operands: Sequence[Array]) -> Array:
-        found = np.frompyfunc(exact.FUNCTIONS[function], len(operands), 1)(*operands)
-        return found if isinstance(found, np.ndarray) else filled((), found)
+        return as_array(np.frompyfunc(FUNCTIONS[function], len(operands), 1)(*operands))
 
 
 class FloatDomain:
@@ -193,9 +193,14 @@ class Evaluator:
             operands = dict(
                 zip(monoid.parameters, (self.block(operand, inner) for operand in term.operands), strict=True)
             )
-            element = [self._broadcast(self.local(e, operands), t, position) for e, t in zip(monoid.element, types)]
+            element = [
+                self._broadcast(self.local(e, operands), t, position)
+                for e, t in zip(monoid.element, types, strict=True)
+            ]
             sides = dict(zip((*monoid.left, *monoid.right), (*state, *element), strict=True))
-            state = [self._broadcast(self.local(c, sides), t, position) for c, t in zip(monoid.combine, types)]
+            state = [
+                self._broadcast(self.local(c, sides), t, position) for c, t in zip(monoid.combine, types, strict=True)
+            ]
         return self.local(monoid.finish, dict(zip(monoid.state, state, strict=True)))
 
     def _broadcast(self, value: Array, kind: BlockType, position: Position) -> Array:
@@ -252,10 +257,8 @@ def fold(table: OperatorTable, domain: Domain, monoid: str, value: Array, axes: 
 
 
 def as_array(value: Any) -> Array:
-    """An entry of an array of objects, which NumPy gives bare, as an array without dimensions."""
-    return value if isinstance(value, np.ndarray) else filled((), value) if not isinstance(
-        value, np.generic
-    ) else np.asarray(value)
+    """A bare entry, as NumPy gives it in place of an array without dimensions, as such an array."""
+    return np.asarray(value) if hasattr(value, "dtype") else filled((), value)
 
 
 def _function(table: OperatorTable, domain: Domain, name: str, operands: Sequence[Array]) -> Array:

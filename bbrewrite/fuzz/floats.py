@@ -20,6 +20,7 @@ from bbrewrite.fuzz.drawing import logical_variables
 from bbrewrite.fuzz.evaluate import Evaluator, FloatDomain
 from bbrewrite.fuzz.instances import IndexInstance, Instance, Value, Variable
 from bbrewrite.fuzz.plans import Claim, Plan, compared_numbers, independent, plans
+from bbrewrite.fuzz.shapes import axes_of
 from bbrewrite.fuzz.soundness import aligned, zipped
 from bbrewrite.rules.rules import Comparison, Fact
 
@@ -158,7 +159,13 @@ def _may_be(claim: Claim, name: str, value: float) -> bool:
             if condition.fact == "finite":
                 if not math.isfinite(value):
                     return False
-            elif value < 0 if condition.fact == "nonnegative" else value <= 0 if condition.fact == "positive" else not value:
+            elif (
+                value < 0
+                if condition.fact == "nonnegative"
+                else value <= 0
+                if condition.fact == "positive"
+                else not value
+            ):
                 return False
     return True
 
@@ -184,8 +191,8 @@ def _uniform(plan: Plan, values: Mapping[str, float]) -> Instance:
 def _instance(plan: Plan, size: int, variables: Mapping[str, Variable]) -> Instance:
     """Axes of `size` elements and loops of `size` iterations."""
     symbols = plan.symbols
-    axes = [axis for found in plan.types.values() for axis in _axes(found)]
-    lengths: dict[str, int | str] = {axis: size for axis in (*axes, *symbols.parents)}
+    axes = [axis for found in plan.types.values() for axis in axes_of(found)]
+    lengths: dict[str, int | str] = dict.fromkeys((*axes, *symbols.parents), size)
     fixed = {axis for axis in lengths if symbols.find(axis) in symbols.along} | symbols.along.keys()
     lengths |= {axis: symbols.along[symbols.find(axis)] for axis in fixed}
     block = size if symbols.along else None
@@ -249,14 +256,3 @@ def _meets_conditions(plan: Plan, instance: Instance, table: OperatorTable) -> b
                 case _:
                     pass
     return True
-
-
-def _axes(found: Type) -> tuple[str, ...]:
-    match found:
-        case BlockType(axes):
-            return axes
-        case ListType(_, item) | StoredType(item):
-            return _axes(item)
-        case PairType(first, second):
-            return _axes(first) + _axes(second)
-

@@ -20,7 +20,7 @@ _context.dps = _DIGITS
 _reals.dps = _DIGITS + 15
 _LARGEST_EXPONENT = 100_000
 _NARROW = Fraction(1, 10**45)
-IntervalType: type[Any] = type(_context.mpf(0))
+IntervalType: Any = _context.mpf
 
 
 class TooWide(Exception):

@@ -79,7 +79,7 @@ def test_monoid(monoid: Monoid, table: OperatorTable, budget: Budget) -> MonoidV
         database=None,
         deadline=None,
         report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=tuple(HealthCheck),  # pyright: ignore[reportArgumentType]
         verbosity=Verbosity.quiet,
     )
     @given(st.data())

@@ -32,7 +32,7 @@ from bbrewrite.core.types import BlockType, ListType, PairType, StoredType, Type
 from bbrewrite.rules.kinds import Kinds
 
 ELEMENT = Element.F64
-_MOST_CHOICES = 400
+_MOST_CHOICES = 4_000
 
 
 class ShapeFault(Exception):
@@ -140,7 +140,7 @@ class Shapes:
             raise ShapeFault
         self._symbols.unify(extent_of(found.index), extent_of(index))
         if found.index != index:
-            for axis in _axes(found.item):
+            for axis in axes_of(found.item):
                 self._symbols.bar(axis, found.index)
         return found.item
 
@@ -215,9 +215,9 @@ def unify_types(a: Type, b: Type, symbols: Symbols) -> None:
         case ListType(i, one), ListType(j, other):
             symbols.unify(extent_of(i), extent_of(j))
             if i != j:
-                for axis in _axes(one):
+                for axis in axes_of(one):
                     symbols.bar(axis, i)
-                for axis in _axes(other):
+                for axis in axes_of(other):
                     symbols.bar(axis, j)
             unify_types(one, other, symbols)
         case PairType(a1, a2), PairType(b1, b2):
@@ -233,7 +233,7 @@ def variable_types(kinds: Mapping[str, Kinds]) -> Iterator[dict[str, Type]]:
     """Ways to choose each variable's type, small ones first; axes are fresh symbols."""
     choices = [[*_choices(name, found)] for name, found in kinds.items()]
     products = itertools.islice(itertools.product(*choices), 100_000)
-    for chosen in itertools.islice(sorted(products, key=lambda types: sum(map(_weight, types))), _MOST_CHOICES * 10):
+    for chosen in itertools.islice(sorted(products, key=lambda types: sum(map(_weight, types))), _MOST_CHOICES):
         yield dict(zip(kinds, chosen, strict=True))
 
 
@@ -275,14 +275,15 @@ def _weight(found: Type) -> int:
             return 3 + _weight(first) + _weight(second)
 
 
-def _axes(found: Type) -> tuple[str, ...]:
+def axes_of(found: Type) -> tuple[str, ...]:
+    """The axes of every block in a value of the type."""
     match found:
         case BlockType(axes):
             return axes
         case ListType(_, item) | StoredType(item):
-            return _axes(item)
+            return axes_of(item)
         case PairType(first, second):
-            return _axes(first) + _axes(second)
+            return axes_of(first) + axes_of(second)
 
 
 def _paired(found: Type) -> Type:

@@ -89,15 +89,13 @@ def _is_read(instance: Instance, index: str) -> bool:
     return instance.indices[index].trips > 1 and any(index in v.depends for v in instance.variables.values())
 
 
-def evaluation_lines(
-    term: Term, instance: Instance, shapes: Shapes, table: OperatorTable
-) -> list[tuple[str, str]]:
+def evaluation_lines(term: Term, instance: Instance, shapes: Shapes, table: OperatorTable) -> list[tuple[str, str]]:
     """Every step of evaluating a term: the sub-term and where, and its value."""
     steps: list[Step] = []
     Evaluator(table, ExactDomain(), instance, shapes, steps).value(term, instance.outer)
     found: dict[str, str] = {}
     for step in steps:
-        if isinstance(step.term, Number | Local | Size):
+        if isinstance(step.term, Number | Local | Size) and step.term is not term:
             continue
         names = sorted(_dependence(step.term, instance))
         position = dict(step.position)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.terms import Local
+from bbrewrite.core.terms import Apply, Local, Number, Size
 from bbrewrite.fuzz.drawing import draw_instance
 from bbrewrite.fuzz.evaluate import Evaluator, ExactDomain, Value, as_array, positions
 from bbrewrite.fuzz.exact import UNDEFINED, UNKNOWN, Nothing, are_equal, sign
@@ -30,17 +30,18 @@ from bbrewrite.fuzz.plans import Claim, Plan, claims, plans
 from bbrewrite.rules.rules import Comparison, Condition, Fact, NotFree, Rule
 
 _ROUND = 250
-_SHRINKING_SECONDS = 4.0
+_MOST_PROPOSALS = 3
 _EXACT = ExactDomain()
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long and with which random numbers a rule is tested."""
+    """How long, on how many instances and with which random numbers a rule is tested."""
 
     seed: int = 0
     seconds: float = 1.5
     instances: int = 2_000
+    shrinking: float = 4.0  # seconds after the first counterexample
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class _Campaign:
             database=None,
             deadline=None,
             report_multiple_bugs=False,
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=tuple(HealthCheck),  # pyright: ignore[reportArgumentType]
             verbosity=Verbosity.quiet,
         )
         @given(st.data())
@@ -176,7 +177,7 @@ class _Campaign:
         failure = compare(plan, instance, self._table, outcome if searching else Outcome())
         if failure is not None:
             if searching:
-                self._deadline = time.perf_counter() + _SHRINKING_SECONDS
+                self._deadline = time.perf_counter() + self._budget.shrinking
             outcome.counterexample = failure
             raise _Failure
 
@@ -302,10 +303,10 @@ def _unequal_shapes(found: Sequence[Plan], budget: Budget) -> Counterexample | N
 
 def saving_conditions(claim: Claim, table: OperatorTable, budget: Budget) -> tuple[Condition, ...]:
     """The known conditions each of which would make the claim hold, the weakest of a kind only."""
-    quick = Budget(budget.seed + 1, min(0.7, budget.seconds), 200)
+    quick = Budget(budget.seed + 1, min(0.7, budget.seconds), 200, 0.0)
     found: list[Condition] = []
     for condition in _candidates(claim):
-        if len(found) >= 2 and not isinstance(condition, NotFree):
+        if len(found) == _MOST_PROPOSALS:
             break
         extended = replace(claim, conditions=(*claim.conditions, condition))
         outcome = test_claim(extended, table, quick)
@@ -323,4 +324,5 @@ def _candidates(claim: Claim) -> list[Condition]:
     names = claim.variables
     found: list[Condition] = [NotFree(index, Local(name)) for name in names for index in claim.indices]
     found += [Fact(fact, Local(name)) for name in names for fact in ("nonzero", "nonnegative", "positive")]
+    found += [Comparison(Apply("greater", (Size(index), Number(0.0)))) for index in claim.indices]
     return [condition for condition in found if condition not in claim.conditions]
