@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bbrewrite.core.addresses import Address
-from bbrewrite.core.elements import Element
+from bbrewrite.core.elements import Element, stored_element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
@@ -80,7 +80,8 @@ class _Partition:
         self._table = table
         self._tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in program.inputs}
         self._taken = set(program.tensors) | {index.name for index in indices}
-        self._stored: dict[Term, tuple[Tensor, ...]] = {}  # canonical list to the tensors that hold it
+        # Canonical lists, with the type in which they are wanted, to the tensors that hold them.
+        self._stored: dict[tuple[Term, Element | None], tuple[Tensor, ...]] = {}
         self._rewritten: dict[Term, Term] = {}
         self._kernels: list[KernelTerm] = []
         self._outputs = {tensor.name: tensor for tensor in program.outputs}
@@ -115,12 +116,26 @@ class _Partition:
         """The tensors that hold a closed list (two for a list of pairs), making their kernel if need be."""
         if isinstance(term, Component):
             return (self._store(term.pair)[term.position],)
-        key = self._canonical(term)
+        # A list rounded to an output's type does not serve where the values themselves are wanted.
+        key = (self._canonical(term), self._outputs[name].element if name else self._element(term))
         if key not in self._stored:
             outputs = tuple(self._kernel_outputs(term, (), name or self._names.get(term)))
             self._stored[key] = tuple(output.tensor for output in outputs)
             self._add_kernel(outputs)
         return self._stored[key]
+
+    def _element(self, term: Term) -> Element | None:
+        """The type in which a list is stored that is no output; None for a list of pairs."""
+        while isinstance(term, Map | Stored):
+            term = term.body if isinstance(term, Map) else term.value
+        if isinstance(term, Pair):
+            return None
+        return self._buffer_element(self._without_lists(term))
+
+    def _buffer_element(self, body: Term) -> Element:
+        """The type of a buffer of such blocks; numbers, which are worked on as f64, are stored so."""
+        element = Typing(self._table, self._indices, self._tensors).block(body).element
+        return Element.F64 if element in (None, Element.NUMBER) else stored_element(element)
 
     def _kernel_outputs(self, term: Term, indices: tuple[str, ...], name: str | None) -> list[KernelOutput]:
         match term:
@@ -139,8 +154,7 @@ class _Partition:
             tensor = self._outputs[name]
             tensor = Tensor(tensor.name, indices, tensor.element, tensor.role)
         else:
-            element = Typing(self._table, self._indices, self._tensors).block(body).element or Element.F32
-            element = Element.I32 if element is Element.INDEX else element
+            element = self._buffer_element(body)
             tensor = Tensor(self._fresh(name or "T"), indices, element, Role.BUFFER)
         self._tensors[tensor.name] = tensor
         return tensor

@@ -12,11 +12,13 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply, Read, Reduce, Term
+from bbrewrite.core.terms import Apply, Cast, Read, Reduce, Term
 from bbrewrite.plan.target import Target
 
 # A layout change moves every element once through local memory.
 LAYOUT_WORK = 1.0
+# Rounding costs nothing, but a value that need not be rounded must not be: it may serve where more is wanted.
+ROUNDING_SECONDS = 1e-9
 
 
 class TermCosts:
@@ -43,6 +45,8 @@ class TermCosts:
                 return self._points(term) * self._vector_seconds(1.0)
             case Read(tensor):
                 return self.traffic(tuple(sorted(term.free)), self._tensors[tensor].element)
+            case Cast():
+                return ROUNDING_SECONDS
             case _:
                 return 0.0
 
