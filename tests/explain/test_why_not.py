@@ -56,7 +56,7 @@ def answer(bbrewrite: Command, tmp_path: Path, rule: str, program: str = PROGRAM
         ),
         ("    x * x => x ^ 2\n", ["`x` would stand for two different terms, `A[m, n]` and `B[m, n]`"]),
         (
-            "    at(map(i, map(j, x)), j) => x\n",
+            "    at(map(i, map(j, x)), j) => map(i, x)\n",
             ["nearest match", "`j` would be both", "these loops must match, and they do not"],
         ),
         ("    tanh(x) => x\n", ["matches nothing in the whole program", "`tanh`"]),
