@@ -133,10 +133,11 @@ def _check_scope(roots: Mapping[str, Term], equal: Mapping[Term, Term]) -> None:
     closed = True
     plans = extract(graph, ("root",), TermCosts(builtin_table(), table, tensors, TARGET)).plans
     for plan in plans:
-        for node in walk(plan["root"]):
+        for node in walk(plan.roots["root"]):
             if isinstance(node, At | Loaded | Component) and not isinstance(node.children[0], At | Component):
                 closed = closed and not node.children[0].free
-        closed = closed and not plan["root"].free
+        closed = closed and not plan.roots["root"].free
+    assert plans, "there is a plan that keeps to its scope"
     assert closed, "a plan uses a term outside the loop of an index that it mentions"
 
 
