@@ -333,10 +333,6 @@ class NestBuilder:
         else:
             block.items.append(item)
 
-    def _insert_after(self, path: Path, item: DraftItem, after: DraftItem) -> None:
-        block = path[-1] if path else self._root
-        block.items.insert(block.items.index(after) + 1, item)
-
     # References
 
     def _expression(self, term: Term, path: Path, before: DraftItem | None, is_definition: bool = False) -> Term:
