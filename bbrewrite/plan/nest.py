@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from bbrewrite.core.operators import Monoid, OperatorTable
-from bbrewrite.core.terms import Local, Number, Reduce, Term, rewrite_bottom_up
-from bbrewrite.core.types import BlockType, Typing
+from bbrewrite.core.terms import Local, Number, Reduce, Term
+from bbrewrite.core.types import Typing
 from bbrewrite.plan.draft import (
     DraftItem,
     DraftLine,
@@ -24,12 +24,11 @@ from bbrewrite.plan.draft import (
     Instance,
     Path,
     common_length,
-    drop_unused,
-    lines_of,
     loop_position,
     runs_inside,
 )
-from bbrewrite.plan.kernel import Let, LocalBlock, Loop, Statement, Store, Update, local_element
+from bbrewrite.plan.draft_nest import DraftNest
+from bbrewrite.plan.kernel import Let, Statement, Store, Update
 from bbrewrite.plan.naming import Naming, named_operands
 from bbrewrite.plan.partition import KernelOutput, KernelTerm
 from bbrewrite.plan.states import (
@@ -71,15 +70,11 @@ class NestBuilder:
         self._grid = frozenset(grid)
         self._table = table
         self._typing = typing
-        self._root = DraftLoop("")
-        self._instances: dict[Term, list[Instance]] = {}
-        self._types: dict[str, BlockType] = {}
+        self._draft = DraftNest(typing)
         self._states: dict[tuple[object, ...], Instance] = {}
         self._in_loop: dict[tuple[DraftLoop, Term], Instance] = {}
-        self._by_name: dict[str, Instance] = {}
         self._recomputed: set[Term] = set()
         self._accumulators: dict[str, str] = {}
-        self._counters: dict[str, int] = {}
 
     def build(self) -> Nest:
         """The nest of the kernel's named values and stores."""
@@ -87,8 +82,7 @@ class NestBuilder:
             self._place_at_home(term)
         for output in self._kernel.outputs:
             self._place_store(output)
-        self._remove_unused()
-        return Nest(self._finished(self._root), frozenset(self._recomputed), MappingProxyType(self._accumulators))
+        return Nest(self._draft.statements(), frozenset(self._recomputed), MappingProxyType(self._accumulators))
 
     # Placement
 
@@ -104,22 +98,19 @@ class NestBuilder:
 
     def _add_let(self, term: Term, path: Path, before: DraftItem | None = None) -> None:
         expression = self._expression(term, path, before, is_definition=True)
-        name = self._fresh(_stem(term))
+        name = self._draft.fresh(_stem(term))
         line = DraftLine(Let, name, expression)
         if before is None:
-            # As early as its operands allow: loops after it would have to come later than need be.
-            operands = [self._by_name[used] for used in sorted(line.used)]
-            block = path[-1] if path else self._root
-            block.items.insert(self._first_position(block, len(path), "", path, operands), line)
+            self._draft.insert_early(path, line)
         else:
-            self._insert(path, line, before)
-        self._types[name] = self._block_type(term)
-        self._register(term, Instance(name, path, path, line, (), len(path)))
+            self._draft.insert(path, line, before)
+        self._draft.set_type(name, self._typing.block(term))
+        self._draft.register(term, Instance(name, path, path, line, (), len(path)))
 
     def _place_store(self, output: KernelOutput) -> None:
         path = self._path_for((), self._nest_of(frozenset(output.tensor.indices)), (output.body,))
         expression = self._expression(output.body, path, None)
-        self._insert(path, DraftLine(Store, "", expression, output), None)
+        self._draft.insert(path, DraftLine(Store, "", expression, output), None)
 
     def _place_reduction(self, term: Reduce, base: Path, before: DraftItem | None = None) -> None:
         """Adds accumulators before, and an update inside, a loop over the reduction's index under `base`."""
@@ -144,18 +135,18 @@ class NestBuilder:
         self._accumulators[state.name] = term.monoid
         right = self._expression(element, path, None)
         names = {monoid.left[0]: Local(state.name), monoid.right[0]: right}
-        self._insert(path, DraftLine(Update, state.name, substituted(monoid.combine[0], names)), None)
+        self._draft.insert(path, DraftLine(Update, state.name, substituted(monoid.combine[0], names)), None)
         self._finish(term, state, substituted(monoid.finish, {monoid.state[0]: Local(state.name)}))
 
     def _add_state(self, term: Reduce, element: Term, identity: float, stem: str, path: Path, loop_at: int) -> Instance:
         """An accumulator that starts before the loop at `loop_at`; loops of `path` below it make it a list."""
-        name = self._fresh(stem)
-        self._types[name] = self._block_type(element)
+        name = self._draft.fresh(stem)
+        self._draft.set_type(name, self._typing.block(element))
         start = DraftLine(Let, name, Number(identity))
-        self._insert(path[:loop_at], start, path[loop_at])
+        self._draft.insert(path[:loop_at], start, path[loop_at])
         inner = tuple(loop.index for loop in path[loop_at + 1 :])
         state = Instance(name, path[:loop_at], path[: loop_at + 1], start, inner, loop_at)
-        self._by_name[name] = state
+        self._draft.name(state)
         return state
 
     def _place_states(
@@ -227,12 +218,12 @@ class NestBuilder:
         inner_nest: list[str],
     ) -> Instance:
         """A state that no other reads, updated in loops below the reduction's where its element has more indices."""
-        factors = [self._by_name[name] for name in sorted(local_names(combine)) if name in self._by_name]
+        factors = self._draft.named(local_names(combine))
         path = self._path_for(loop_path, inner_nest, (element,), None, factors)
         state = self._add_state(term, element, monoid.identity[component], _stem(term), path, len(loop_path) - 1)
         right = self._expression(element, path, None)
         names = {monoid.left[component]: Local(state.name), monoid.right[component]: right}
-        self._insert(path, DraftLine(Update, state.name, substituted(combine, names)), None)
+        self._draft.insert(path, DraftLine(Update, state.name, substituted(combine, names)), None)
         return state
 
     def _with_shared_named(self, combine: Term, names: dict[str, Term], loop_path: Path) -> Term:
@@ -255,30 +246,29 @@ class NestBuilder:
         )
         key = (loop_path[-1], changed)
         if key not in self._in_loop:
-            name = self._fresh(_stem(changed))
-            self._types[name] = self._local_type(changed)
+            name = self._draft.fresh(_stem(changed))
+            self._draft.set_type_of(name, changed)
             line = DraftLine(Let, name, changed)
-            self._insert(loop_path, line, None)
-            self._in_loop[key] = self._by_name[name] = Instance(name, loop_path, loop_path, line, (), len(loop_path))
+            self._draft.insert(loop_path, line, None)
+            self._in_loop[key] = Instance(name, loop_path, loop_path, line, (), len(loop_path))
+            self._draft.name(self._in_loop[key])
         return Local(self._in_loop[key].name)
 
     def _finish(self, term: Reduce, state: Instance, finish: Term) -> None:
         """Registers the reduction's result: the state itself, or a value computed from states after the loop."""
         if finish == Local(state.name):
-            self._register(term, state)
+            self._draft.register(term, state)
         elif state.inner:
             # Computed where it is used: the list of accumulators has no loop of its own after the reduction.
             state.result = finish
-            self._register(term, state)
+            self._draft.register(term, state)
         else:
-            name = self._fresh(_stem(term))
-            self._types[name] = self._local_type(finish)
+            name = self._draft.fresh(_stem(term))
+            self._draft.set_type_of(name, finish)
             line = DraftLine(Let, name, finish)
-            block = state.path[-1] if state.path else self._root
+            block = self._draft.block(state.path)
             block.items.insert(block.items.index(state.whole_path[len(state.path)]) + 1, line)
-            self._register(term, Instance(name, state.path, state.path, line, (), len(state.path)))
-
-    # Finding places
+            self._draft.register(term, Instance(name, state.path, state.path, line, (), len(state.path)))
 
     def _path_for(
         self,
@@ -288,50 +278,10 @@ class NestBuilder:
         before: DraftItem | None = None,
         locals_used: list[Instance] | None = None,
     ) -> Path:
-        """Loops for a nest of indices under `base`, merged with existing ones where operands are at hand."""
-        operands = [
-            instance for term in named_operands(expressions, self._naming) for instance in self._nearest(term, base)
-        ]
-        operands += locals_used or []
-        path = base
-        for index in nest:
-            block = path[-1] if path else self._root
-            limit = block.items.index(before) if before in block.items else len(block.items)
-            first = self._first_position(block, len(path), index, path, operands)
-            loop = next(
-                (item for item in block.items[first:limit] if isinstance(item, DraftLoop) and item.index == index), None
-            )
-            if loop is None:
-                loop = DraftLoop(index)
-                block.items.insert(limit, loop)
-            path = (*path, loop)
-        return path
-
-    def _first_position(self, block: DraftLoop, depth: int, index: str, path: Path, operands: list[Instance]) -> int:
-        """The first item of a block from which on a loop over `index` has all operands at hand."""
-        first = 0
-        for operand in operands:
-            if operand.whole_path[:depth] != path:
-                continue
-            if len(operand.whole_path) > depth:
-                loop = operand.whole_path[depth]
-                shares = loop.index == index and len(operand.path) > depth
-                first = max(first, block.items.index(loop) + (0 if shares else 1))
-            elif operand.line in block.items:
-                first = max(first, block.items.index(operand.line) + 1)
-        return first
-
-    def _nearest(self, term: Term, base: Path) -> list[Instance]:
-        """The instance that a value placed under `base` would use: the last one that shares most loops with it."""
-        found = self._instances.get(term, [])
-        return [max(found, key=lambda instance: common_length(instance.path, base))] if found else []
-
-    def _insert(self, path: Path, item: DraftItem, before: DraftItem | None) -> None:
-        block = path[-1] if path else self._root
-        if before is not None and before in block.items:
-            block.items.insert(block.items.index(before), item)
-        else:
-            block.items.append(item)
+        """Loops for a nest of indices under `base` in which what the expressions name is at hand."""
+        terms = named_operands(expressions, self._naming)
+        operands = [instance for term in terms for instance in self._draft.nearest(term, base)]
+        return self._draft.path_for(base, nest, operands + (locals_used or []), before)
 
     # References
 
@@ -342,14 +292,14 @@ class NestBuilder:
         return term.with_children(tuple(self._expression(child, path, before) for child in term.children))
 
     def _reference(self, term: Term, path: Path, before: DraftItem | None) -> Term:
-        for instance in self._instances[term]:
+        for instance in self._draft.instances(term):
             if path[: len(instance.path)] == instance.path and not runs_inside(instance, path):
                 return instance.result or Local(instance.name)
         base = self._base_for(term, path)
         # Inside a loop over its own index a reduction cannot be run again: its values would be taken for that loop's.
         is_bound = isinstance(term, Reduce) and any(loop.index == term.index for loop in base)
         if term in self._kept or is_bound:
-            instance = self._instances[term][0]
+            instance = self._draft.instances(term)[0]
             shared = common_length(instance.path, path)
             instance.shared_loops = min(instance.shared_loops, shared)
             return instance.result or Local(instance.name)
@@ -377,59 +327,15 @@ class NestBuilder:
         if term in self._naming:
             self._reference(term, path, None)
             return
-        known = self._instances.get(term, [])
+        known = self._draft.instances(term)
         if not any(path[: len(instance.path)] == instance.path for instance in known):
             self._add_let(term, path)
 
     def _local_of(self, term: Term, path: Path) -> Term:
         if term in self._naming:
             return self._reference(term, path, None)
-        instance = next(i for i in self._instances[term] if path[: len(i.path)] == i.path)
+        instance = next(i for i in self._draft.instances(term) if path[: len(i.path)] == i.path)
         return Local(instance.name)
-
-    def _register(self, term: Term, instance: Instance) -> None:
-        self._instances.setdefault(term, []).append(instance)
-        self._by_name[instance.name] = instance
-
-    def _fresh(self, stem: str) -> str:
-        count = self._counters.get(stem, 0)
-        self._counters[stem] = count + 1
-        return stem if count == 0 else f"{stem}_{count}"
-
-    def _block_type(self, term: Term) -> BlockType:
-        found = self._typing.block(term)
-        return BlockType(found.axes, local_element(found.element))
-
-    def _local_type(self, expression: Term) -> BlockType:
-        found = self._typing.with_locals(self._types).block(expression)
-        return BlockType(found.axes, local_element(found.element))
-
-    # Finishing
-
-    def _remove_unused(self) -> None:
-        while drop_unused(self._root, frozenset[str]().union(*(line.used for line in lines_of(self._root)))):
-            pass
-
-    def _finished(self, loop: DraftLoop) -> tuple[Statement, ...]:
-        statements: list[Statement] = []
-        for item in [*loop.items, *loop.closing]:
-            if isinstance(item, DraftLoop):
-                statements.append(Loop(item.index, self._finished(item)))
-            elif item.kind is Store:
-                assert item.output is not None
-                statements.append(Store(item.output.tensor, self._with_lists(item.expression)))
-            else:
-                statements.append(item.kind(self._block(item.target), self._with_lists(item.expression)))  # type: ignore[arg-type]
-        return tuple(statements)
-
-    def _block(self, name: str) -> LocalBlock:
-        return LocalBlock(name, self._types[name], self._by_name[name].list_indices)
-
-    def _with_lists(self, expression: Term) -> Term:
-        def change(node: Term) -> Term:
-            return Local(node.name, self._by_name[node.name].list_indices) if isinstance(node, Local) else node
-
-        return rewrite_bottom_up(expression, change)
 
 
 def _stem(term: Term) -> str:
