@@ -1,0 +1,1 @@
+"""Our kernels beside the libraries that a user would call instead, timed in one process."""

@@ -1,0 +1,108 @@
+"""Times the contenders of a workload, interleaved: in every round each one runs for a while, in another order.
+
+Before its timed calls a contender rests, until the waiting threads of the one before have gone to sleep, and is warmed
+up. Results are checked first; one that is wrong takes no part.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.compare import ours
+from benchmarks.compare.contenders import Contender
+from benchmarks.compare.libraries import BUILDERS
+from benchmarks.compare.limits import Limits
+from benchmarks.compare.workloads import Workload
+
+_REST_SECONDS = 0.06
+_WARM_SECONDS = 0.01
+
+
+@dataclass(frozen=True)
+class Row:
+    """The times of one workload. `limit` is the work a second that the machine could do, `limit_name` of what kind."""
+
+    workload: Workload
+    contenders: tuple[Contender, ...]
+    limit_name: str
+    limit: float
+
+    @property
+    def ours(self) -> Contender:
+        return self.contenders[0]
+
+    @property
+    def best_peer(self) -> Contender | None:
+        """The fastest of the others with a right result."""
+        peers = [each for each in self.contenders[1:] if not each.fault]
+        return min(peers, key=lambda peer: peer.seconds, default=None)
+
+    @property
+    def ratio(self) -> float | None:
+        """The best peer's time over ours."""
+        peer = self.best_peer
+        return None if peer is None or self.ours.fault else peer.seconds / self.ours.seconds
+
+    @property
+    def fraction(self) -> float:
+        """The share of the machine's limit that ours reaches."""
+        workload = self.workload
+        work = workload.flops if workload.is_product else workload.least_bytes
+        return work / self.ours.seconds / self.limit if not self.ours.fault else 0.0
+
+
+def measure(
+    workload: Workload, names: Sequence[str], threads: int, rounds: int, call_seconds: float, limits: Limits
+) -> Row:
+    """The times of our kernel and of the named libraries."""
+    contenders = [_checked(ours.contender, "bbrewrite", workload, threads)]
+    contenders += [_checked(BUILDERS[name], name, workload, threads) for name in names]
+    present = [each for each in contenders if each is not None]
+    live = [each for each in present if not each.fault]
+    rates: list[float] = []
+    limit_name = ""
+    for number in range(rounds):
+        start = number % max(1, len(live))
+        for contender in [*live[start:], *live[:start]]:
+            contender.rounds.append(_one_round(contender, call_seconds))
+        time.sleep(_REST_SECONDS)
+        limit_name, rate = limits.measure(workload)
+        rates.append(rate)
+    return Row(workload, tuple(present), limit_name, median(rates))
+
+
+def _checked(build: object, name: str, workload: Workload, threads: int) -> Contender | None:
+    assert callable(build)
+    try:
+        contender = build(workload, threads)
+        if contender is None:
+            return None
+        contender.call()
+        contender.error = workload.error(contender.fetch())
+        if not contender.error <= workload.tolerance:
+            contender.fault = f"wrong: off by {contender.error:.1e}"
+        return contender
+    except ImportError as error:
+        return Contender(name, lambda: None, lambda: workload.reference, fault=f"not installed ({error.name})")
+    except Exception as error:  # a library that refuses a program is a result too
+        first = str(error).strip().partition("\n")[0]
+        return Contender(name, lambda: None, lambda: workload.reference, fault=f"{type(error).__name__}: {first}"[:100])
+
+
+def _one_round(contender: Contender, call_seconds: float) -> float:
+    time.sleep(_REST_SECONDS)
+    start = time.perf_counter()
+    calls = 0
+    while calls == 0 or time.perf_counter() - start < _WARM_SECONDS:
+        contender.call()
+        calls += 1
+    one = (time.perf_counter() - start) / calls
+    times: list[float] = []
+    for _ in range(max(2, min(200, int(call_seconds / one)))):
+        start = time.perf_counter()
+        contender.call()
+        times.append(time.perf_counter() - start)
+    return median(times)
