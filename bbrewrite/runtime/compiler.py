@@ -18,7 +18,7 @@ _FLAGS = (
     "-std=c++20",
     "-O3",
     "-march=native",
-    "-ffp-contract=fast",
+    "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fopenmp",

@@ -53,8 +53,8 @@ __attribute__((noinline)) void tile(T* c, long ldc, const T* a, long lda, const 
       if (R > 1) BB_IN_REGISTER(row[j]);
     }
     BB_UNROLL for (int i = 0; i < R; ++i) {
-      const T x = a[i * lda + p];
-      BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] += row[j] * x;
+      const vec x = a[i * lda + p] - vec{};  // in every lane; adding would lose the sign of a zero
+      BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] = fused_lanes(row[j], x, sum[i][j]);
     }
   }
   if (add) {
@@ -246,14 +246,15 @@ void row_kn(T* __restrict c, const T* a, const T* b, long ldb, long n, long k, b
   for (; p + 8 <= k; p += 8, a += 8, b += 8 * ldb) {
 #pragma omp simd
     for (long j = 0; j < n; ++j) {
-      const T low = (a[0] * b[j] + a[1] * b[j + ldb]) + (a[2] * b[j + 2 * ldb] + a[3] * b[j + 3 * ldb]);
-      const T high = (a[4] * b[j + 4 * ldb] + a[5] * b[j + 5 * ldb]) + (a[6] * b[j + 6 * ldb] + a[7] * b[j + 7 * ldb]);
-      c[j] += low + high;
+      const T first = fused(a[0], b[j], a[1] * b[j + ldb]), second = fused(a[2], b[j + 2 * ldb], a[3] * b[j + 3 * ldb]);
+      const T third = fused(a[4], b[j + 4 * ldb], a[5] * b[j + 5 * ldb]);
+      const T fourth = fused(a[6], b[j + 6 * ldb], a[7] * b[j + 7 * ldb]);
+      c[j] += (first + second) + (third + fourth);
     }
   }
   for (; p < k; ++p, ++a, b += ldb) {
 #pragma omp simd
-    for (long j = 0; j < n; ++j) c[j] += a[0] * b[j];
+    for (long j = 0; j < n; ++j) c[j] = fused(a[0], b[j], c[j]);
   }
 }
 

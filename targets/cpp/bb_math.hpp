@@ -7,6 +7,7 @@
 // The polynomials are minimax fits made for this file, with coefficients rounded to the working precision.
 #pragma once
 
+#include "bb_fused.hpp"
 #include "bb_types.hpp"
 
 #include <math.h>
@@ -24,20 +25,20 @@ struct Reduced {
 };
 BB_INLINE Reduced reduce_exp(float x) {
   const float magic = 0x1.8p23f;  // adding it rounds to an integer, which is left in the low bits
-  const float shifted = x * 0x1.715476p0f + magic;
+  const float shifted = fused(x, 0x1.715476p0f, magic);
   const float n = shifted - magic;
-  const float r = (x - n * 0x1.62p-1f) - n * 0x1.c85fep-10f;
+  const float r = fused(n, -0x1.c85fep-10f, x - n * 0x1.62p-1f);
   return {n, r, bits_of(shifted)};
 }
 
 // e^r - 1
 BB_INLINE float expm1_poly(float r) {
   float q = 0x1.6a4d60p-10f;
-  q = q * r + 0x1.12398ep-7f;
-  q = q * r + 0x1.5558b0p-5f;
-  q = q * r + 0x1.555492p-3f;
-  q = q * r + 0x1.fffffcp-2f;
-  return r + r * r * q;
+  q = fused(q, r, 0x1.12398ep-7f);
+  q = fused(q, r, 0x1.5558b0p-5f);
+  q = fused(q, r, 0x1.555492p-3f);
+  q = fused(q, r, 0x1.fffffcp-2f);
+  return fused(r * r, q, r);
 }
 
 // e^x where the result is a normal number.
@@ -51,7 +52,7 @@ BB_INLINE float exp_inside(float x) {
 BB_INLINE float expm1_inside(float x) {
   const Reduced a = reduce_exp(x);
   const float half = float_of((a.shifted + 126) << 23);
-  return 2.0f * (half * expm1_poly(a.r) + (half - 0.5f));
+  return 2.0f * fused(half, expm1_poly(a.r), half - 0.5f);
 }
 
 }  // namespace detail
@@ -76,14 +77,14 @@ BB_INLINE float log(float x) {
   const float f = float_of(u - (uint32_t(e) << 23)) - 1.0f;
   const float n = float(e) - (tiny ? 23.0f : 0.0f);
   float p = -0x1.38c968p-4f;
-  p = p * f + 0x1.055eacp-3f;
-  p = p * f - 0x1.0d8246p-3f;
-  p = p * f + 0x1.22d930p-3f;
-  p = p * f - 0x1.54728ap-3f;
-  p = p * f + 0x1.99a01cp-3f;
-  p = p * f - 0x1.000226p-2f;
-  p = p * f + 0x1.555554p-2f;
-  const float tail = n * 0x1.c85fep-10f + f * f * (f * p - 0.5f);
+  p = fused(p, f, 0x1.055eacp-3f);
+  p = fused(p, f, -0x1.0d8246p-3f);
+  p = fused(p, f, 0x1.22d930p-3f);
+  p = fused(p, f, -0x1.54728ap-3f);
+  p = fused(p, f, 0x1.99a01cp-3f);
+  p = fused(p, f, -0x1.000226p-2f);
+  p = fused(p, f, 0x1.555554p-2f);
+  const float tail = fused(n, 0x1.c85fep-10f, f * f * fused(f, p, -0.5f));
   const float y = n * 0x1.62p-1f + (f + tail);
   const float outside = x == 0.0f ? -infinity : __builtin_nanf("");
   const float positive = x < infinity ? y : x;
@@ -112,21 +113,21 @@ BB_INLINE float erf(float x) {
   using namespace detail;
   const float a = __builtin_fabsf(x), z = x * x;
   float s = -0x1.3d3e9ap-11f;
-  s = s * z + 0x1.47f062p-8f;
-  s = s * z - 0x1.b6a700p-6f;
-  s = s * z + 0x1.ce1c18p-4f;
-  s = s * z - 0x1.8126eep-2f;
-  s = s * z + 0x1.06eba6p-3f;
+  s = fused(s, z, 0x1.47f062p-8f);
+  s = fused(s, z, -0x1.b6a700p-6f);
+  s = fused(s, z, 0x1.ce1c18p-4f);
+  s = fused(s, z, -0x1.8126eep-2f);
+  s = fused(s, z, 0x1.06eba6p-3f);
   const float c = a > 4.0f ? 4.0f : a;
   float g = -0x1.9dbb82p-13f;
-  g = g * c + 0x1.90a348p-9f;
-  g = g * c - 0x1.6d0e20p-6f;
-  g = g * c + 0x1.aa2c1ap-4f;
-  g = g * c + 0x1.462b68p-1f;
-  g = g * c + 0x1.20b494p0f;
-  g = g * c + 0x1.714768p-13f;
+  g = fused(g, c, 0x1.90a348p-9f);
+  g = fused(g, c, -0x1.6d0e20p-6f);
+  g = fused(g, c, 0x1.aa2c1ap-4f);
+  g = fused(g, c, 0x1.462b68p-1f);
+  g = fused(g, c, 0x1.20b494p0f);
+  g = fused(g, c, 0x1.714768p-13f);
   const float far = __builtin_copysignf(1.0f - exp_inside(-g), x);
-  return a < 0.9f ? x + x * s : far;
+  return a < 0.9f ? fused(x, s, x) : far;
 }
 
 BB_INLINE float gelu(float x) { return 0.5f * x * (1.0f + bb::erf(x * 0x1.6a09e6p-1f)); }
@@ -159,13 +160,13 @@ BB_INLINE Quadrant reduce_angle(float x) {
 BB_INLINE float sin_of(Quadrant q) {
   const float z = q.r * q.r;
   float s = -0x1.995400p-13f;
-  s = s * z + 0x1.110778p-7f;
-  s = s * z - 0x1.555546p-3f;
-  s = q.r + q.r * z * s;
+  s = fused(s, z, 0x1.110778p-7f);
+  s = fused(s, z, -0x1.555546p-3f);
+  s = fused(q.r * z, s, q.r);
   float c = 0x1.99e910p-16f;
-  c = c * z - 0x1.6c0c2ap-10f;
-  c = c * z + 0x1.55554ap-5f;
-  c = 1.0f + z * (z * c - 0.5f);
+  c = fused(c, z, -0x1.6c0c2ap-10f);
+  c = fused(c, z, 0x1.55554ap-5f);
+  c = fused(z, fused(z, c, -0.5f), 1.0f);
   const float y = q.n & 1 ? c : s;
   return float_of(bits_of(y) ^ (q.n & 2) << 30);
 }
@@ -189,20 +190,20 @@ BB_INLINE float recip(float x) { return 1.0f / x; }
 
 BB_INLINE double exp(double x) {
   const double magic = 0x1.8p52;
-  const double shifted = x * 0x1.71547652b82fep0 + magic;
+  const double shifted = detail::fused(x, 0x1.71547652b82fep0, magic);
   const double n = shifted - magic;
-  const double r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
+  const double r = detail::fused(n, -0x1.a39ef35793c76p-33, x - n * 0x1.62e42feep-1);
   double q = 0x1.ad7f2e6736db7p-26;
-  q = q * r + 0x1.28ad9e60e9b14p-22;
-  q = q * r + 0x1.71df25be539bcp-19;
-  q = q * r + 0x1.a01999deffec7p-16;
-  q = q * r + 0x1.a01a012a09580p-13;
-  q = q * r + 0x1.6c16c1843a105p-10;
-  q = q * r + 0x1.1111111127d25p-7;
-  q = q * r + 0x1.5555555550838p-5;
-  q = q * r + 0x1.55555555554f9p-3;
-  q = q * r + 0x1.000000000000ap-1;
-  const double p = 1.0 + (r + r * r * q);
+  q = detail::fused(q, r, 0x1.28ad9e60e9b14p-22);
+  q = detail::fused(q, r, 0x1.71df25be539bcp-19);
+  q = detail::fused(q, r, 0x1.a01999deffec7p-16);
+  q = detail::fused(q, r, 0x1.a01a012a09580p-13);
+  q = detail::fused(q, r, 0x1.6c16c1843a105p-10);
+  q = detail::fused(q, r, 0x1.1111111127d25p-7);
+  q = detail::fused(q, r, 0x1.5555555550838p-5);
+  q = detail::fused(q, r, 0x1.55555555554f9p-3);
+  q = detail::fused(q, r, 0x1.000000000000ap-1);
+  const double p = 1.0 + detail::fused(r * r, q, r);
   double y = __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, p) + (__builtin_bit_cast(uint64_t, shifted) << 52));
   y = x < -0x1.6232bdd7abcd2p9 ? 0.0 : y;                        // log of the smallest normal number
   return x <= 0x1.62e42fefa39efp9 ? y : x + __builtin_inf();     // log of the largest

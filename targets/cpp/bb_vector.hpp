@@ -2,7 +2,10 @@
 // and NEON. What the block product and the reductions are written in; generated code does not use it.
 #pragma once
 
+#include "bb_fused.hpp"
 #include "bb_types.hpp"
+
+#include <stddef.h>
 
 #if defined(__AVX512F__)
 #define BB_VECTOR_BYTES 64
@@ -39,6 +42,31 @@ template <class T> struct Vector {
 
 template <class A, class B> constexpr bool same = false;
 template <class A> constexpr bool same<A, A> = true;
+
+// a * b + c lane by lane, as `fused` for numbers. By the compilers' own names for the instruction: the header that has
+// portable ones takes longer to compile than a kernel, and GCC does not make one instruction of a loop reliably.
+template <class V> BB_INLINE V fused_lanes(V a, V b, V c) { return a * b + c; }
+#if BB_FUSED
+using Floats = Vector<float>::type;
+using Doubles = Vector<double>::type;
+#if __has_builtin(__builtin_elementwise_fma)
+BB_INLINE Floats fused_lanes(Floats a, Floats b, Floats c) { return __builtin_elementwise_fma(a, b, c); }
+BB_INLINE Doubles fused_lanes(Doubles a, Doubles b, Doubles c) { return __builtin_elementwise_fma(a, b, c); }
+#elif defined(__AVX512F__)  // of all lanes, rounded as set
+BB_INLINE Floats fused_lanes(Floats a, Floats b, Floats c) { return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4); }
+BB_INLINE Doubles fused_lanes(Doubles a, Doubles b, Doubles c) { return __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4); }
+#elif defined(__FMA__)
+BB_INLINE Floats fused_lanes(Floats a, Floats b, Floats c) { return __builtin_ia32_vfmaddps256(a, b, c); }
+BB_INLINE Doubles fused_lanes(Doubles a, Doubles b, Doubles c) { return __builtin_ia32_vfmaddpd256(a, b, c); }
+#else
+template <class V> BB_INLINE V fused_each(V a, V b, V c) {
+  BB_UNROLL for (size_t l = 0; l < sizeof(V) / sizeof(a[0]); ++l) c[l] = fused(a[l], b[l], c[l]);
+  return c;
+}
+BB_INLINE Floats fused_lanes(Floats a, Floats b, Floats c) { return fused_each(a, b, c); }
+BB_INLINE Doubles fused_lanes(Doubles a, Doubles b, Doubles c) { return fused_each(a, b, c); }
+#endif
+#endif
 
 // The lane numbers 0, ..., N - 1 as template arguments, for shuffles.
 template <int...> struct Lanes {};
