@@ -37,9 +37,19 @@ template <class T> constexpr size_t packed_size(long k, long n) {
 
 namespace detail {
 
-// One register tile: R rows and V whole vectors of columns of C.
-template <class T, int R, int V>
-__attribute__((noinline)) void tile(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long k, bool add) {
+// Blocks of a large matrix are short pieces of rows, which the processor does not foresee: it must be asked for them,
+// into the nearest cache (level 3) or the one behind it (level 2). Addresses past the matrix are harmless to ask for, but
+// must not be formed as pointers.
+template <int Level, class S> BB_INLINE void prefetch(const S* from, long offset) {
+  const uintptr_t place = reinterpret_cast<uintptr_t>(from) + uintptr_t(offset) * sizeof(S);
+  __builtin_prefetch(reinterpret_cast<const void*>(place), 0, Level);
+}
+
+// One register tile: R rows and V whole vectors of columns of C. Beside each row of B it asks for `Asked` vectors that
+// lie `ahead` elements further on.
+template <class T, int R, int V, int Asked>
+__attribute__((noinline)) void tile(
+    T* c, long ldc, const T* a, long lda, const T* b, long ldb, long k, bool add, long ahead) {
   using vec = typename Vector<T>::type;
   using mem = typename Vector<T>::unaligned;
   constexpr int W = Vector<T>::width;
@@ -48,6 +58,7 @@ __attribute__((noinline)) void tile(T* c, long ldc, const T* a, long lda, const 
     BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] = vec{};
   for (long p = 0; p < k; ++p, b += ldb) {
     vec row[V];
+    BB_UNROLL for (int j = 0; j < Asked; ++j) prefetch<2>(b, ahead + j * W);
     BB_UNROLL for (int j = 0; j < V; ++j) {
       row[j] = *(const mem*)(b + j * W);
       if (R > 1) BB_IN_REGISTER(row[j]);
@@ -65,18 +76,19 @@ __attribute__((noinline)) void tile(T* c, long ldc, const T* a, long lda, const 
     BB_UNROLL for (int j = 0; j < V; ++j) *(mem*)(c + i * ldc + j * W) = sum[i][j];
 }
 
-template <class T, int V>
-BB_INLINE void tile_of_rows(long rows, T* c, long ldc, const T* a, long lda, const T* b, long ldb, long k, bool add) {
+template <class T, int V, int Asked = 0>
+BB_INLINE void tile_of_rows(
+    long rows, T* c, long ldc, const T* a, long lda, const T* b, long ldb, long k, bool add, long ahead = 0) {
   constexpr int most = tile_rows(V);
   switch (rows) {
-    case 1: return tile<T, 1, V>(c, ldc, a, lda, b, ldb, k, add);
-    case 2: return tile<T, 2, V>(c, ldc, a, lda, b, ldb, k, add);
-    case 3: return tile<T, 3, V>(c, ldc, a, lda, b, ldb, k, add);
-    case 4: return tile<T, 4, V>(c, ldc, a, lda, b, ldb, k, add);
-    case 5: return tile<T, 5, V>(c, ldc, a, lda, b, ldb, k, add);
-    case 6: return tile<T, 6, V>(c, ldc, a, lda, b, ldb, k, add);
-    case 7: return tile<T, most < 7 ? most : 7, V>(c, ldc, a, lda, b, ldb, k, add);
-    case 8: return tile<T, most < 8 ? most : 8, V>(c, ldc, a, lda, b, ldb, k, add);
+    case 1: return tile<T, 1, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
+    case 2: return tile<T, 2, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
+    case 3: return tile<T, 3, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
+    case 4: return tile<T, 4, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
+    case 5: return tile<T, 5, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
+    case 6: return tile<T, 6, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
+    case 7: return tile<T, most < 7 ? most : 7, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
+    case 8: return tile<T, most < 8 ? most : 8, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
   }
 }
 
@@ -150,14 +162,6 @@ template <class T, int H> BB_INLINE void transpose(typename Vector<T>::type* row
   }
 }
 
-// Blocks of a large matrix are short pieces of rows, which the processor does not foresee. Asking for them some rows
-// ahead also fetches the first rows of the block below, which is usually packed next. Addresses past the matrix are
-// harmless, but must not be formed as pointers.
-constexpr long rows_ahead = 8;
-template <class S> BB_INLINE void prefetch(const S* from, long offset) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + uintptr_t(offset) * sizeof(S)));
-}
-
 // `count` elements of any storage type as one vector of T, the rest zero.
 template <class T, class S> BB_INLINE typename Vector<T>::type load_vector(const S* src, long count) {
   constexpr int W = Vector<T>::width;
@@ -196,12 +200,14 @@ void pack_strided(T* dst, const S* src, long stride_k, long stride_n, long k, lo
 // the source is visited once.
 template <class T, class S> void pack_kn(T* dst, const S* src, long ld, long k, long n) {
   constexpr long W = detail::Vector<T>::width, N = panel_width<T>;
+  // Some rows ahead is also where the block below begins, which is usually packed next.
+  constexpr long rows_ahead = 8;
   const long whole = n / N * N, columns = n - whole, width = (columns + W - 1) / W * W;
   for (long p = 0; p < k; ++p) {
     const S* from = src + p * ld;
     for (long j = 0; j < whole; j += N) {
       T* to = dst + j * k + p * N;
-      for (long l = 0; l < N; l += 64 / long(sizeof(S))) detail::prefetch(from + j + l, detail::rows_ahead * ld);
+      for (long l = 0; l < N; l += 64 / long(sizeof(S))) detail::prefetch<3>(from + j + l, rows_ahead * ld);
 #pragma omp simd
       for (long l = 0; l < N; ++l) to[l] = T(load(from[j + l]));
     }
@@ -258,20 +264,41 @@ void row_kn(T* __restrict c, const T* a, const T* b, long ldb, long n, long k, b
   }
 }
 
+// All rows against a full panel of B as it lies in memory. Tile after tile asks for some of the columns `ahead`, so that
+// memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums.
+template <class T>
+void full_panel(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long k, bool add, long ahead) {
+  constexpr int V = panel_vectors, W = Vector<T>::width;
+  const long tiles = (m + tile_rows(V) - 1) / tile_rows(V);
+  const long share = tiles == 1 ? V : tiles < V ? (V + 1) / 2 : 1;
+  for (long t = 0; t < tiles; ++t) {
+    const long rows = m / tiles + (t < m % tiles), from = ahead + t * share * W;
+    if (t * share >= V) tile_of_rows<T, V>(rows, c, ldc, a, lda, b, ldb, k, add);
+    else if (share == V) tile_of_rows<T, V, V>(rows, c, ldc, a, lda, b, ldb, k, add, from);
+    else if (share > 1) tile_of_rows<T, V, (V + 1) / 2>(rows, c, ldc, a, lda, b, ldb, k, add, from);
+    else tile_of_rows<T, V, 1>(rows, c, ldc, a, lda, b, ldb, k, add, from);
+    c += rows * ldc;
+    a += rows * lda;
+  }
+}
+
 // B as it lies in memory. Its last columns, where they do not fill a vector, are packed aside, a stretch of rows at a
 // time, since reading whole vectors there would leave the matrix.
 template <class T>
 void dot_kn(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long n, long k, bool add) {
   if (m == 1) return row_kn<T>(c, a, b, ldb, n, k, add);
   constexpr long W = Vector<T>::width, N = panel_width<T>, stretch = 128;
-  const long whole = n / W * W;
-  for (long j = 0; j < whole; j += N) {
-    const long columns = whole - j < N ? whole - j : N;
+  const long whole = n / W * W, full = n / N * N;
+  for (long j = 0; j < full; j += N) {
+    const long ahead = j + N < full ? N : k * ldb - j;  // the next panel, or the first one of the rows below
+    full_panel<T>(c + j, ldc, a, lda, b + j, ldb, m, k, add, ahead);
+  }
+  if (full < whole) {
+    const long j = full, columns = whole - full;
     switch (columns / W) {
       case 1: panel<T, 1>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
       case 2: panel<T, 2>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
       case 3: if constexpr (panel_vectors > 2) panel<T, 3>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
-      case 4: if constexpr (panel_vectors > 2) panel<T, 4>(c + j, ldc, a, lda, b + j, ldb, m, columns, k, add); break;
     }
   }
   if (whole == n) return;
