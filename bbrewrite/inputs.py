@@ -169,11 +169,16 @@ def _with_facts(values: Array, facts: list[str]) -> Array:
     return values
 
 
+def first_exception(fact: str, values: Array) -> tuple[int, ...] | None:
+    """The first position at which a fact ("positive" and its like) does not hold; None where it holds everywhere."""
+    holds = _FACTS[fact](values)
+    return None if holds.all() else tuple(int(i) for i in np.argwhere(~holds)[0])
+
+
 def _check_fact(assumption: Assumption, array: GivenArray) -> None:
-    holds = _FACTS[assumption.fact](array.values)
-    if holds.all():
+    position = first_exception(assumption.fact, array.values)
+    if position is None:
         return
-    position = tuple(int(i) for i in np.argwhere(~holds)[0])
     value = array.values[position]
     place = f"[{', '.join(map(str, position))}]" if position else "the scalar"
     raise _fault(

@@ -6,7 +6,6 @@ The unfused program goes through the very same stages with an empty rule set. No
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -43,7 +42,8 @@ from bbrewrite.plan.target import host_target
 from bbrewrite.resources import cache_directory
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.compiler import find_compiler
-from bbrewrite.runtime.module import CompiledProgram, build
+from bbrewrite.runtime.library import CompiledProgram, default_threads
+from bbrewrite.runtime.module import build, signature_of
 from bbrewrite.timing import run_and_time, timed
 from bbrewrite.verify.compare import Comparison, compare_outputs
 from bbrewrite.verify.exact import evaluate_exactly
@@ -300,22 +300,17 @@ def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
         with ThreadPoolExecutor(len(programs)) as pool:
             libraries = list(pool.map(build_one, sources))
         return [
-            CompiledProgram(program, source.entry_points[0], library)
+            CompiledProgram(signature_of(program, source.entry_points[0]), library)
             for program, source, library in zip(programs, sources, libraries, strict=True)
         ]
 
     compiled, compile_ms = timed(load)
     unfused, fused = (
-        partial(item.run, arrays, request.extents, request.threads, out=_empty_outputs(item.program, request.extents))
-        for item in compiled
+        partial(item.run, arrays, request.extents, request.threads, out=_empty_outputs(program, request.extents))
+        for program, item in zip(programs, compiled, strict=True)
     )
     paths = tuple(item.library.with_name("kernels.cpp") for item in compiled)
     return Prepared(unfused, fused, codegen_ms, compile_ms, paths)
-
-
-def default_threads() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _empty_outputs(program: KernelProgram, extents: Mapping[str, int]) -> dict[str, Array]:

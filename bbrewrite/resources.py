@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 from pathlib import Path
 
@@ -20,3 +22,17 @@ def cache_directory() -> Path:
     """Where products are kept: BBREWRITE_CACHE_DIR, or the user's cache directory."""
     named = os.environ.get("BBREWRITE_CACHE_DIR")
     return Path(named) if named else Path(platformdirs.user_cache_dir("bbrewrite"))
+
+
+@functools.cache
+def package_fingerprint() -> str:
+    """Text that differs where any file of this package or of its data does, by size and time of change."""
+    digest = hashlib.sha256()
+    for root in (_PACKAGE, *(resource_directory(name) for name in ("grammar", "targets"))):
+        for directory, names, files in os.walk(root):
+            names[:] = sorted(name for name in names if name != "__pycache__")
+            for file in sorted(files):
+                path = os.path.join(directory, file)
+                status = os.stat(path)
+                digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()

@@ -23,6 +23,13 @@ def read_source(path: Path | str) -> Source:
     return decoded_source(name, data)
 
 
+def read_rule_sources(path: Path | str) -> list[Source]:
+    """The text of a rule file, or of every `*.rules` file in a directory and below, in order of name."""
+    path = Path(path)
+    files = sorted(path.rglob("*.rules")) if path.is_dir() else [path]
+    return [read_source(file) for file in files]
+
+
 def decoded_source(name: str, data: bytes) -> Source:
     """The text of some bytes, its line ends made "\\n". Raises InputError for bytes that are no text."""
     try:

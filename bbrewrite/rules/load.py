@@ -10,7 +10,7 @@ from lark import Token, Tree
 from bbrewrite.core.operators import OperatorTable, builtin_table
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
-from bbrewrite.lang.sources import read_source
+from bbrewrite.lang.sources import read_rule_sources
 from bbrewrite.rules.check import check_rules
 from bbrewrite.rules.declarations import Declarations
 from bbrewrite.rules.expressions import Vocabulary
@@ -23,9 +23,7 @@ def load_rules(path: Path | str, table: OperatorTable | None = None) -> RuleSet:
 
     An empty directory is an empty rule set. Raises InputError.
     """
-    path = Path(path)
-    files = sorted(path.rglob("*.rules")) if path.is_dir() else [path]
-    return parse_rules([read_source(file) for file in files], table)
+    return parse_rules(read_rule_sources(path), table)
 
 
 def parse_rules(sources: Sequence[Source], table: OperatorTable | None = None) -> RuleSet:

@@ -10,7 +10,8 @@ from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.programs import Role
 from bbrewrite.core.terms import Number
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store
-from bbrewrite.runtime.module import CompiledProgram, compile_program
+from bbrewrite.runtime.library import CompiledProgram
+from bbrewrite.runtime.module import compile_program
 from tests.codegen.kernel_cases import (
     F32,
     add_to,

@@ -13,7 +13,8 @@ from bbrewrite.core.operators import Operator
 from bbrewrite.core.terms import Apply, Number
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
-from bbrewrite.runtime.module import CompiledProgram, compile_programs
+from bbrewrite.runtime.library import CompiledProgram
+from bbrewrite.runtime.module import compile_programs
 from tests.codegen.general_cases import general_cases
 from tests.codegen.kernel_cases import (
     BF16,
@@ -98,7 +99,8 @@ _WHOLE_LIST = swiglu("swiglu_whole_list", whole_list=True)
 @functools.cache
 def _compiled() -> dict[str, CompiledProgram]:
     programs = [*CASES.values(), _WHOLE_LIST]
-    return {compiled.program.name: compiled for compiled in compile_programs(programs, TABLE)}
+    names = [case.name for case in programs]
+    return dict(zip(names, compile_programs(programs, TABLE), strict=True))
 
 
 def _sizes(case: KernelProgram) -> list[dict[str, int]]:

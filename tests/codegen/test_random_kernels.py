@@ -12,7 +12,8 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.terms import IndexValue, Number, Read, Size, Term, walk
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Statement, Store, Update
-from bbrewrite.runtime.module import CompiledProgram, compile_programs
+from bbrewrite.runtime.library import CompiledProgram
+from bbrewrite.runtime.module import compile_programs
 from tests.codegen.kernel_cases import (
     BOOL,
     F32,
@@ -187,14 +188,14 @@ def _compiled() -> list[CompiledProgram]:
 
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_random_kernel(seed: int) -> None:
-    compiled = _compiled()[seed]
+    case, compiled = _program(seed), _compiled()[seed]
     draw = random.Random(seed)
     for sizes in ((9, 20, 11), (1, 1, 1), (17, 3, 0), tuple(draw.randint(1, 40) for _ in _AXES)):
         extents = dict(zip(_AXES, sizes, strict=True))
-        arrays = arrays_for(compiled.program, extents, seed)
-        expected = run_kernels(compiled.program, arrays, extents, TABLE)
+        arrays = arrays_for(case, extents, seed)
+        expected = run_kernels(case, arrays, extents, TABLE)
         found = compiled.run(arrays, extents, 2)
-        for target in compiled.program.outputs:
+        for target in case.outputs:
             tolerance = 2e-3 if target.element is F32 else 1e-9
             np.testing.assert_allclose(
                 found[target.name], expected[target.name], tolerance, tolerance, err_msg=str(sizes)

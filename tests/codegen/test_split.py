@@ -12,7 +12,8 @@ from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import Barrier, KernelProgram, Let, Loop, Merge, Store, Update
-from bbrewrite.runtime.module import CompiledProgram, compile_programs
+from bbrewrite.runtime.library import CompiledProgram
+from bbrewrite.runtime.module import compile_programs
 from tests.codegen.kernel_cases import (
     F64,
     add_to,
@@ -123,7 +124,7 @@ PROGRAMS = {case.name: case for case in (_feed_forward(), _extremes(), _number()
 
 @functools.cache
 def _compiled() -> dict[str, CompiledProgram]:
-    return {compiled.program.name: compiled for compiled in compile_programs(list(PROGRAMS.values()), TABLE)}
+    return dict(zip(PROGRAMS, compile_programs(list(PROGRAMS.values()), TABLE), strict=True))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

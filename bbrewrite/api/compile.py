@@ -1,0 +1,87 @@
+"""`bbrewrite.compile`: reads texts and choices, and finds what was compiled from them before or compiles it now.
+
+What was compiled is remembered on disk by its texts and choices, so that the next process neither saturates, plans nor
+compiles. Nothing is checked against the reference here: that is what `bbrewrite run` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from bbrewrite.api.program import Program, Runner
+from bbrewrite.api.record import CompileRequest, Record
+from bbrewrite.core.spans import Source
+from bbrewrite.lang.sources import read_rule_sources, read_source
+from bbrewrite.resources import resource_directory
+from bbrewrite.runtime.cache import cached_product
+from bbrewrite.runtime.library import CompiledProgram, default_threads
+
+type Rules = str | Path | Sequence[str | Path]
+
+_LIBRARY = "library.so"
+_RECORD = "record.json"
+
+
+def compile(
+    program: str | Path,
+    *,
+    rules: Rules | None = None,
+    sizes: Mapping[str, int] | None = None,
+    blocks: Mapping[str, int] | None = None,
+    threads: int | None = None,
+    fast_math: bool = False,
+    target: Literal["cpp", "numpy"] = "cpp",
+) -> Program:
+    """A program as a function of arrays.
+
+    `program` is the path of a file, or the text itself (a string of several lines); so are `rules`, which may also be a
+    directory or a sequence of these: by default the rules that come with bbrewrite, and `()` for none. The plan is made
+    for the extents that the program declares, `sizes` gives others, `blocks` fixes block sizes; `threads` is by default
+    the number of processors. With `fast_math`, rules that lose accuracy take part. The target "numpy" needs no
+    compiler.
+
+    Raises InputError for a fault of program, rules or choices, and CompilerMissing where there is no C++ compiler.
+    """
+    found = _rule_sources(resource_directory("rules") if rules is None else rules)
+    request = CompileRequest(
+        _source(program), found, dict(sizes or {}), dict(blocks or {}), threads or default_threads(), fast_math
+    )
+    if target not in ("cpp", "numpy"):
+        raise ValueError(f'the target must be "cpp" or "numpy", not {target!r}')
+    load = _for_cpp if target == "cpp" else _for_numpy
+    record, runner = load(request)
+    return Program(request, record, runner, lambda other: load(other)[1])
+
+
+def _source(text_or_path: str | Path) -> Source:
+    if isinstance(text_or_path, str) and "\n" in text_or_path:
+        return Source("<text>", text_or_path)
+    return read_source(text_or_path)
+
+
+def _rule_sources(rules: Rules) -> tuple[Source, ...]:
+    if isinstance(rules, str | Path):
+        if isinstance(rules, str) and "\n" in rules:
+            return (Source("<rules>", rules),)
+        return tuple(read_rule_sources(rules))
+    return tuple(source for part in rules for source in _rule_sources(part))
+
+
+def _for_cpp(request: CompileRequest) -> tuple[Record, Runner]:
+    def make(directory: Path) -> None:
+        from bbrewrite.api.stages import compile_for_cpp
+
+        record = compile_for_cpp(request, directory / _LIBRARY)
+        (directory / _RECORD).write_text(record.to_json(), encoding="utf-8")
+
+    library = cached_product(request.key, _LIBRARY, make)
+    record = Record.from_json(library.with_name(_RECORD).read_text(encoding="utf-8"))
+    return record, CompiledProgram(record.signature, library)
+
+
+def _for_numpy(request: CompileRequest) -> tuple[Record, Runner]:
+    from bbrewrite.api.stages import plan_for_numpy
+
+    return plan_for_numpy(request)

@@ -1,0 +1,161 @@
+"""A compiled program as a function of arrays: binds them, finds extents, and calls what was compiled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bbrewrite.api.record import CompileRequest, Record
+from bbrewrite.inputs import first_exception
+from bbrewrite.runtime.dlpack import from_dlpack
+from bbrewrite.runtime.signature import Argument
+
+type Array = npt.NDArray[Any]
+
+
+class Runner(Protocol):
+    """What calls a program: machine code, or the NumPy executor of kernels."""
+
+    def run(
+        self, arrays: Mapping[str, Array], extents: Mapping[str, int], threads: int, out: Mapping[str, Array] | None
+    ) -> dict[str, Array]: ...
+
+
+class Program:
+    """A compiled program: call it with its inputs and weights, in the order of their declaration or by name.
+
+    An array may be a NumPy array or anything on the CPU that speaks DLPack; dense arrays of the declared type are used
+    where they are. Extents come from the arrays and need not be those that were planned for. The result is an array, or
+    a tuple of arrays where the program has several outputs; `out` gives the memory to write to. Calls from several
+    threads may run at once, and do not hold Python's global lock.
+
+    Raises TypeError for a wrong number of arrays, ValueError where an array does not fit or contradicts an `assume`,
+    and InputError where extents make a read leave its tensor.
+    """
+
+    def __init__(
+        self, request: CompileRequest, record: Record, runner: Runner, compiled: Callable[[CompileRequest], Runner]
+    ) -> None:
+        """`compiled` makes another runner, for the same target."""
+        self._request = request
+        self._record = record
+        self._runner = runner
+        self._compiled = compiled
+        self._inputs = record.signature.inputs
+        self._outputs = record.signature.outputs
+        self._accepted = {tuple(record.extents[name] for name in record.signature.extents)}
+        self._over_nothing: Runner | None = None
+        self._turn = threading.Lock()
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of inputs and weights, in the order in which they are passed."""
+        return tuple(argument.name for argument in self._inputs)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs, in the order in which they are returned."""
+        return tuple(argument.name for argument in self._outputs)
+
+    def __repr__(self) -> str:
+        return f"<bbrewrite program ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
+
+    def __call__(
+        self,
+        *arrays: Any,
+        out: Any = None,
+        threads: int | None = None,
+        **named: Any,
+    ) -> Any:
+        passed = self._bind(arrays, named)
+        extents = self._extents(passed)
+        memory = self._memory(out)
+        runner = self._runner if self._fits(extents) else self._unfused()
+        found = runner.run(passed, extents, threads or self._request.threads, memory)
+        results = [found[argument.name] for argument in self._outputs]
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def _bind(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Array]:
+        if len(arrays) + len(named) != len(self._inputs):
+            names = ", ".join(self.inputs)
+            raise TypeError(f"{len(self._inputs)} arrays are needed ({names}), {len(arrays) + len(named)} were given")
+        bound: dict[str, Array] = {}
+        given = dict(zip(self.inputs, arrays, strict=False))
+        for argument in self._inputs:
+            name = argument.name
+            if name in given and name in named:
+                raise TypeError(f"{name} is given twice")
+            if name not in given and name not in named:
+                raise TypeError(f"no array was given for {name}")
+            value = given[name] if name in given else named[name]
+            bound[name] = value if type(value) is np.ndarray else _as_array(argument, value)
+            if argument.facts:
+                _check_facts(argument, bound[name])
+        return bound
+
+    def _extents(self, arrays: Mapping[str, Array]) -> dict[str, int]:
+        """The extents of root indices: those of the arrays, and the planned ones where no array has the index."""
+        found: dict[str, int] = {}
+        for argument in self._inputs:
+            shape = arrays[argument.name].shape
+            if len(shape) != len(argument.axes):
+                raise ValueError(f"{argument.name}[{', '.join(argument.axes)}] was given an array of shape {shape}")
+            for axis, extent in zip(argument.axes, shape, strict=True):
+                if found.setdefault(axis, extent) != extent:
+                    raise ValueError(f"{argument.name} has {axis} = {extent}, another array {axis} = {found[axis]}")
+        return {**self._record.extents, **found}
+
+    def _memory(self, out: Any) -> dict[str, Array] | None:
+        if out is None:
+            return None
+        given: Sequence[Any] = (out,) if len(self._outputs) == 1 else out
+        if len(given) != len(self._outputs):
+            raise TypeError(f"`out` needs one array for each of {', '.join(self.outputs)}")
+        return {
+            argument.name: value if isinstance(value, np.ndarray) else from_dlpack(value, for_writing=True)
+            for argument, value in zip(self._outputs, given, strict=True)
+        }
+
+    def _fits(self, extents: Mapping[str, int]) -> bool:
+        """Whether the fused program has the meaning for these extents; looks at each combination once."""
+        sizes = tuple(extents[name] for name in self._record.signature.extents)
+        if sizes in self._accepted:
+            return True
+        if self._record.reads_move:
+            from bbrewrite.api.stages import check_extents
+
+            check_extents(self._request, extents)
+        if 0 in sizes and self._request.fused:
+            return False
+        self._accepted.add(sizes)
+        return True
+
+    def _unfused(self) -> Runner:
+        """Over nothing, a program means what it meant before fusion."""
+        with self._turn:
+            if self._over_nothing is None:
+                self._over_nothing = self._compiled(replace(self._request, fused=False))
+            return self._over_nothing
+
+
+def _as_array(argument: Argument, value: Any) -> Array:
+    if hasattr(value, "__dlpack__"):  # a subclass of NumPy's array is taken as one
+        return from_dlpack(value)
+    if isinstance(value, bool | int | float):
+        return np.asarray(value, argument.numpy_type)
+    raise ValueError(f"{argument.name} must be an array, not {type(value).__name__}")
+
+
+def _check_facts(argument: Argument, array: Array) -> None:
+    for fact in argument.facts:
+        position = first_exception(fact, array)
+        if position is not None:
+            raise ValueError(
+                f"the program assumes {fact}({argument.name}), but at {list(position)} it is {array[position]}"
+            )

@@ -1,0 +1,62 @@
+"""What a program is compiled from, and what is remembered of a compilation: values that are written beside libraries.
+
+Light to import: a program that was compiled before is called without any of the stages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bbrewrite.core.spans import Source
+from bbrewrite.resources import package_fingerprint
+from bbrewrite.runtime.cache import content_key
+from bbrewrite.runtime.compiler import processor_name
+from bbrewrite.runtime.signature import Signature
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """The texts of a program and of rules, and the choices made. `sizes` and `blocks` are by index name.
+
+    With `fused` false the program is planned as it is without rules, though with the operators that they add.
+    """
+
+    program: Source
+    rules: tuple[Source, ...]
+    sizes: Mapping[str, int]
+    blocks: Mapping[str, int]
+    threads: int
+    fast_math: bool
+    fused: bool = True
+
+    @property
+    def key(self) -> str:
+        """A name for what is compiled from this, on this machine, by this version of the package."""
+        choices = [sorted(self.sizes.items()), sorted(self.blocks.items()), self.threads, self.fast_math, self.fused]
+        rules = [text for source in self.rules for text in (source.name, source.text)]
+        machine = (os.environ.get("CXX", ""), processor_name())
+        return content_key("api", package_fingerprint(), *machine, json.dumps(choices), self.program.text, *rules)
+
+
+@dataclass(frozen=True)
+class Record:
+    """How a compiled program is called, and the extents of root indices for which it was planned.
+
+    `reads_move` tells that the program reads at computed addresses, which may leave their tensor at other extents.
+    """
+
+    signature: Signature
+    extents: Mapping[str, int]
+    reads_move: bool
+
+    def to_json(self) -> str:
+        told = {"extents": dict(self.extents), "reads_move": self.reads_move}
+        return json.dumps({**told, "signature": json.loads(self.signature.to_json())}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Record:
+        told = json.loads(text)
+        return cls(Signature.from_json(json.dumps(told["signature"])), told["extents"], told["reads_move"])

@@ -1,0 +1,103 @@
+"""Compiles a request: the way through the stages that `Program` takes where nothing is remembered."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from bbrewrite.api.record import CompileRequest, Record
+from bbrewrite.codegen.cpp import EntryPoint, entry_point, print_programs
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import BlockProgram
+from bbrewrite.core.terms import Read, walk
+from bbrewrite.interpret.kernels import run_kernels
+from bbrewrite.lang.programs import parse_program
+from bbrewrite.pipeline import Fusion, Program, fuse, make_request
+from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.rules.load import parse_rules
+from bbrewrite.rules.rules import RuleSet
+from bbrewrite.runtime.compiler import find_compiler
+from bbrewrite.runtime.module import build, signature_of
+
+type Array = npt.NDArray[Any]
+
+
+class NumpyRunner:
+    """Calls a planned program by the NumPy executor of kernels."""
+
+    def __init__(self, kernels: KernelProgram, table: OperatorTable) -> None:
+        self._kernels = kernels
+        self._table = table
+
+    def run(
+        self, arrays: Mapping[str, Array], extents: Mapping[str, int], threads: int, out: Mapping[str, Array] | None
+    ) -> dict[str, Array]:
+        """The outputs by name, written to `out` where it is given."""
+        found = run_kernels(self._kernels, arrays, extents, self._table)
+        for name, array in (out or {}).items():
+            array[...] = found[name]
+        return {**found, **(out or {})}
+
+
+def compile_for_cpp(request: CompileRequest, library: Path) -> Record:
+    """Plans, generates and builds; the library is written to the path. Raises InputError and CompilerMissing."""
+    fusion, kernels = _planned(request)
+    source = print_programs([kernels], fusion.request.rules.table)
+    shutil.copyfile(build(source, find_compiler()), library)
+    return _record(fusion, kernels, source.entry_points[0])
+
+
+def plan_for_numpy(request: CompileRequest) -> tuple[Record, NumpyRunner]:
+    """Plans, and gives what executes the plan. Raises InputError."""
+    fusion, kernels = _planned(request)
+    return _record(fusion, kernels, entry_point(kernels, kernels.name)), NumpyRunner(
+        kernels, fusion.request.rules.table
+    )
+
+
+def check_extents(request: CompileRequest, extents: Mapping[str, int]) -> None:
+    """Raises InputError where a read leaves its tensor at these extents."""
+    program, rules = _parsed(request)
+    make_request(program, rules, extents)
+
+
+def _parsed(request: CompileRequest) -> tuple[Program, RuleSet]:
+    rules = parse_rules(request.rules)
+    return parse_program(request.program, rules.table), rules
+
+
+def _planned(request: CompileRequest) -> tuple[Fusion, KernelProgram]:
+    program, rules = _parsed(request)
+    fusion = fuse(
+        make_request(
+            program,
+            rules,
+            request.sizes,
+            request.blocks,
+            threads=request.threads,
+            fast_math=request.fast_math,
+        )
+    )
+    return fusion, (fusion.fused if request.fused else fusion.unfused).kernels
+
+
+def _record(fusion: Fusion, kernels: KernelProgram, entry: EntryPoint) -> Record:
+    request = fusion.request
+    signature = signature_of(kernels, entry, request.blocks.assumptions)
+    return Record(signature, request.extents, _reads_move(request.blocks))
+
+
+def _reads_move(program: BlockProgram) -> bool:
+    """Whether the program reads at anything but plain indices."""
+    addresses = [
+        address
+        for definition in program.definitions
+        for term in walk(definition.term)
+        if isinstance(term, Read)
+        for address in term.addresses
+    ]
+    return any(address.plain_index is None for address in addresses)

@@ -1,0 +1,177 @@
+"""Programs as Python functions: right at any extents, remembered on disk, and clear about arrays that do not fit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bbrewrite
+from bbrewrite.lang.diagnostics import InputError
+
+LINEAR = """\
+program linear
+index m = 6, k = 8, n = 5
+input X[m, k] : f32
+weight W[k, n], b[n] : f32
+H[m, k] = rms_norm[k](X[m, k])
+output Y[m, n] = relu(sum[k](H[m, k] * W[k, n]) + b[n])
+"""
+EXTREMES = """\
+program extremes
+index m = 4, n = 4
+input X[m, n] : f32
+input lam : f32
+output low[m] = min[n](X[m, n] * lam)
+output high[m] = max[n](X[m, n] * lam)
+"""
+SHIFTED = """\
+program shifted
+index m = 4, n = m
+input X[m] : f32
+output Y[n] = where(n < 3, X[n + 1], 0)
+"""
+ROOT = """\
+program root
+index n = 4
+input s[n] : f32
+assume positive(s)
+output r[n] = sqrt(s[n])
+"""
+
+
+def _arrays(m: int, k: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(1)
+    shapes = ((m, k), (k, n), (n,))
+    x, w, b = (draw.standard_normal(shape).astype(np.float32) for shape in shapes)
+    return x, w, b
+
+
+def _linear(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+    h = x / np.sqrt(np.mean(x.astype(np.float64) ** 2, axis=1, keepdims=True) + 1e-5)
+    return np.maximum(h @ w + b, 0)
+
+
+@pytest.mark.parametrize("target", ["cpp", "numpy"])
+def test_any_extents(target: str) -> None:
+    program = bbrewrite.compile(LINEAR, target=target)  # pyright: ignore[reportArgumentType]
+    assert (program.inputs, program.outputs) == (("X", "W", "b"), ("Y",))
+    for extents in ((6, 8, 5), (1, 1, 1), (33, 70, 129), (0, 8, 5), (3, 0, 2), (3, 2, 0)):
+        arrays = _arrays(*extents)
+        with np.errstate(invalid="ignore"):
+            expected = _linear(*arrays) if extents[1] else np.maximum(np.zeros((3, 2)) + arrays[2], 0)
+        np.testing.assert_allclose(program(*arrays), expected, 1e-4, 1e-5)
+
+
+def test_arrays_by_name_and_memory_for_the_result() -> None:
+    program = bbrewrite.compile(LINEAR)
+    x, w, b = _arrays(6, 8, 5)
+    out = np.empty((6, 5), np.float32)
+    assert program(x, b=b, W=w, out=out) is out
+    np.testing.assert_array_equal(out, program(x, w, b))
+    np.testing.assert_array_equal(program(np.asfortranarray(x), w, b), out)
+
+
+@pytest.mark.parametrize("target", ["cpp", "numpy"])
+def test_several_outputs_and_numbers(target: str) -> None:
+    program = bbrewrite.compile(EXTREMES, target=target)  # pyright: ignore[reportArgumentType]
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    low, high = program(x, 2)
+    np.testing.assert_array_equal(low, [0, 8, 16])
+    np.testing.assert_array_equal(high, [6, 14, 22])
+    memory = np.empty(3, np.float32), np.empty(3, np.float32)
+    assert [a is b for a, b in zip(program(x, lam=1.0, out=memory), memory, strict=True)] == [True, True]
+
+
+def test_rules_are_texts_files_or_none() -> None:
+    arrays = _arrays(6, 8, 5)
+    results = [
+        bbrewrite.compile(LINEAR, rules=rules)(*arrays)
+        for rules in (None, (), "rule consecutive\n    at(map(i, x), i) => x\n")
+    ]
+    for found in results:
+        np.testing.assert_allclose(found, _linear(*arrays), 1e-4, 1e-5)
+
+
+def test_arrays_that_do_not_fit() -> None:
+    program = bbrewrite.compile(LINEAR)
+    x, w, b = _arrays(6, 8, 5)
+    faults = [
+        ((x, w), {}, TypeError, r"3 arrays are needed \(X, W, b\), 2 were given"),
+        ((x, w), {"c": b}, TypeError, "no array was given for b"),
+        ((x, w), {"X": x}, TypeError, "X is given twice"),
+        ((x, w, b[:-1]), {}, ValueError, "b has n = 4, another array n = 5"),
+        ((x, w, w), {}, ValueError, r"b\[n\] was given an array of shape \(8, 5\)"),
+        ((x, w, b.astype(np.float64)), {}, ValueError, "b is of type float64, but float32 is needed"),
+        ((x, w, "b"), {}, ValueError, "b must be an array, not str"),
+        ((x, w, b), {"out": x}, ValueError, "the array for Y must be dense"),
+        ((x, w, b), {"threads": -1}, ValueError, "at least 1"),
+    ]
+    for arrays, named, kind, message in faults:
+        with pytest.raises(kind, match=message):
+            program(*arrays, **named)
+    with pytest.raises(ValueError, match="target"):
+        bbrewrite.compile(LINEAR, target="fpga")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="no index q"):
+        bbrewrite.compile(LINEAR, sizes={"q": 3})
+
+
+def test_reads_are_checked_at_the_extents_of_the_arrays() -> None:
+    program = bbrewrite.compile(SHIFTED)
+    np.testing.assert_array_equal(program(np.arange(4, dtype=np.float32)), [1, 2, 3, 0])
+    np.testing.assert_array_equal(program(np.arange(5, dtype=np.float32)), [1, 2, 3, 0, 0])
+    with pytest.raises(InputError, match=r"X\[n \+ 1\]"):
+        program(np.arange(3, dtype=np.float32))
+
+
+def test_assumptions_are_checked() -> None:
+    program = bbrewrite.compile(ROOT)
+    np.testing.assert_array_equal(program(np.array([4, 9], np.float32)), [2, 3])
+    with pytest.raises(ValueError, match=r"assumes positive\(s\), but at \[1\] it is 0.0"):
+        program(np.array([4, 0], np.float32))
+
+
+def test_threads_may_call_one_program() -> None:
+    program = bbrewrite.compile(LINEAR, rules=())  # with buffers
+    inputs = [_arrays(m, 8, 5) for m in (1, 6, 6, 20, 33, 6)]
+    wrong: list[int] = []
+
+    def call(position: int) -> None:
+        expected = _linear(*inputs[position])
+        for _ in range(30):
+            if not np.allclose(program(*inputs[position], threads=1), expected, 1e-4, 1e-5):
+                wrong.append(position)
+
+    threads = [threading.Thread(target=call, args=(position,)) for position in range(len(inputs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_what_was_compiled_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path))
+    arrays = _arrays(6, 8, 5)
+    first = bbrewrite.compile(LINEAR)(*arrays)
+    path = tmp_path / "linear.bb"
+    path.write_text(LINEAR, encoding="utf-8")
+    # Another process neither needs a compiler nor imports the stages.
+    script = (
+        f"import sys, numpy, bbrewrite; x, w, b = numpy.load({str(tmp_path / 'a.npz')!r}).values();"
+        f"y = bbrewrite.compile({str(path)!r})(x, w, b); numpy.save({str(tmp_path / 'y.npy')!r}, y);"
+        "assert not {'egglog', 'lark', 'bbrewrite.pipeline'} & set(sys.modules)"
+    )
+    np.savez(tmp_path / "a.npz", *arrays)
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "PATH": ""})
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), first)
+    # Other choices are other programs.
+    for choice in ({"sizes": {"m": 7}}, {"blocks": {"m": 2}}, {"threads": 1}, {"rules": ()}):
+        np.testing.assert_allclose(bbrewrite.compile(LINEAR, **choice)(*arrays), first, 1e-4, 1e-5)
+    records = list(tmp_path.rglob("record.json"))
+    assert len(records) == 5
