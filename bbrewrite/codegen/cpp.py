@@ -8,12 +8,13 @@ are arguments, block sizes are constants. Tensors are dense, row-major arrays. T
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bbrewrite.codegen.functions import FunctionPrinter
 from bbrewrite.codegen.kernels import KernelFunction, print_kernel
 from bbrewrite.codegen.names import Names
-from bbrewrite.codegen.text import Writer, signature, storage_type
+from bbrewrite.codegen.prepared import PreparedWeight, prepared_weights
+from bbrewrite.codegen.text import Writer, signature, storage_type, value_type
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.plan.kernel import KernelProgram
@@ -36,11 +37,15 @@ static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) 
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """How a program's C function is called: with pointers to tensors, extents of root indices, and the threads."""
+    """How a program's C function is called: with pointers to tensors, extents of root indices, and the threads.
+
+    In place of each of the `prepared` weights it takes what `preparation(weight)` made of it.
+    """
 
     name: str
     tensor_arguments: tuple[tuple[Tensor, str], ...]  # inputs and weights, outputs, buffers, with their C names
     extent_arguments: tuple[tuple[str, str], ...]  # root indices, with their C names
+    prepared: tuple[PreparedWeight, ...] = ()
 
     @property
     def declaration(self) -> str:
@@ -48,9 +53,15 @@ class EntryPoint:
         taken: list[str] = []
         for tensor, name in self.tensor_arguments:
             constant = "const " if tensor.role in (Role.INPUT, Role.WEIGHT) else ""
-            taken.append(f"{constant}{storage_type(tensor.element)}* {name}")
+            weight = next((weight for weight in self.prepared if weight.tensor == tensor), None)
+            kind = value_type(weight.element) if weight else storage_type(tensor.element)
+            taken.append(f"{constant}{kind}* {name}")
         taken += [f"int64_t {name}" for _, name in self.extent_arguments] + ["int threads"]
         return signature(f"void {self.name}", taken)
+
+    def preparation(self, weight: PreparedWeight) -> str:
+        """The C function that packs a weight; it returns how many bytes that takes, also for a null pointer."""
+        return f"{self.name}_prepare_{dict(self.tensor_arguments)[weight.tensor]}"
 
 
 @dataclass(frozen=True)
@@ -62,9 +73,15 @@ class Source:
 
 
 def print_programs(
-    programs: Sequence[KernelProgram], table: OperatorTable, fallback: KernelProgram | None = None
+    programs: Sequence[KernelProgram],
+    table: OperatorTable,
+    fallback: KernelProgram | None = None,
+    prepare: bool = False,
 ) -> Source:
     """One translation unit for several programs. Raises BlockTypeError for an ill-typed kernel.
+
+    With `prepare`, weights that can be are packed once ahead of calls; there must be no fallback then, since it takes
+    weights as they are.
 
     `fallback` is an unfused form of the programs. Where an extent is 0 they do what it does: moving a factor out of a
     sum over nothing, say, changes the result if the factor is infinite.
@@ -72,17 +89,26 @@ def print_programs(
     names = Names(frozenset({"bb_blocks", "bb_aligned", "bb_inside"}))
     entry_names = [names.fresh(f"bb_{program.name}") for program in programs]
     functions = FunctionPrinter(table, names)
-    kernels = [[print_kernel(kernel, table, functions, names) for kernel in program.kernels] for program in programs]
+    assert not (prepare and fallback), "the unfused form takes weights as they are"
+    weights = [prepared_weights(program, table) if prepare else () for program in programs]
+    kernels = [
+        [print_kernel(kernel, table, functions, names, ahead) for kernel in program.kernels]
+        for program, ahead in zip(programs, weights, strict=True)
+    ]
     if fallback and all(program.kernels == fallback.kernels for program in programs):
         fallback = None
     unfused = [print_kernel(kernel, table, functions, names) for kernel in fallback.kernels] if fallback else []
-    points = [entry_point(program, name) for program, name in zip(programs, entry_names, strict=True)]
+    points = [
+        replace(entry_point(program, name), prepared=ahead)
+        for program, name, ahead in zip(programs, entry_names, weights, strict=True)
+    ]
     # Inside a namespace, functions may be called what functions of the C library are called.
     parts = [_PRELUDE, "namespace generated {\n", *functions.definitions]
     parts += [function.text for printed in (*kernels, unfused) for function in printed]
     parts.append("}  // namespace generated\n")
     branch = (fallback, unfused) if fallback else None
     parts += [_entry_text(printed, point, branch) for printed, point in zip(kernels, points, strict=True)]
+    parts += [_preparation_text(point, weight) for point in points for weight in point.prepared]
     return Source("\n".join(parts), tuple(points))
 
 
@@ -95,6 +121,18 @@ def entry_point(program: KernelProgram, name: str) -> EntryPoint:
         tuple((tensor, names.fresh(tensor.name)) for tensor in tensors),
         tuple((index.name, names.fresh(f"size_{index.name}")) for index in program.indices if not index.same_as),
     )
+
+
+def _preparation_text(point: EntryPoint, weight: PreparedWeight) -> str:
+    writer = Writer()
+    rows, columns = ("n", "k") if weight.transposed else ("k", "n")
+    kinds = storage_type(weight.tensor.element), value_type(weight.element)
+    parameters = [f"const {kinds[0]}* weight", f"{kinds[1]}* packed", f"int64_t {rows}", f"int64_t {columns}"]
+    with writer.block(signature(f'extern "C" size_t {point.preparation(weight)}', [*parameters, "int threads"])):
+        function = "prepare_nk" if weight.transposed else "prepare_kn"
+        writer.line(f"if (packed) bb::{function}(packed, weight, k, n, threads);")
+        writer.line(f"return bb::packed_size<{kinds[1]}>(k, n) * sizeof({kinds[1]});")
+    return writer.text
 
 
 def _entry_text(

@@ -23,6 +23,7 @@ from bbrewrite.codegen.steps import (
     Fold,
     Pack,
     PackedOperand,
+    PreparedOperand,
     Product,
     Remark,
     Repeat,
@@ -46,9 +47,12 @@ _COSTLY = 4.0
 _FEW_ROWS = 16
 
 
-def flatten(kernel: Kernel, table: OperatorTable) -> FlatKernel:
-    """The kernel's steps. Raises BlockTypeError for an ill-typed expression."""
-    memory = _Memory(without_views(kernel), table)
+def flatten(kernel: Kernel, table: OperatorTable, prepared: frozenset[str] = frozenset()) -> FlatKernel:
+    """The kernel's steps. The weights named in `prepared` are packed ahead of calls.
+
+    Raises BlockTypeError for an ill-typed expression.
+    """
+    memory = _Memory(without_views(kernel), table, prepared)
     steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid), kernel.is_split)
     steps = merge_rows(without_fills(steps), kernel.indices, memory.typing, table)
     return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed), single_rows(steps))
@@ -57,9 +61,10 @@ def flatten(kernel: Kernel, table: OperatorTable) -> FlatKernel:
 class _Memory:
     """The kernel and its local memory, to which temporaries and packed operands are added."""
 
-    def __init__(self, kernel: Kernel, table: OperatorTable) -> None:
+    def __init__(self, kernel: Kernel, table: OperatorTable, prepared: frozenset[str]) -> None:
         self.kernel = kernel
         self.table = table
+        self.prepared = prepared
         self.blocks = {block.name: block for block in kernel.local_blocks}
         self.packed: list[PackedOperand] = []
         self.unused: list[PackedOperand] = []
@@ -283,7 +288,7 @@ class _StatementFlattener:
         element = compute_element(self._typing.block(term).element)
         return Element.INDEX if element is Element.BOOL else element
 
-    def _product_operands(self, product: Term) -> tuple[Read | Local, PackedOperand | Read | Local]:
+    def _product_operands(self, product: Term) -> tuple[Read | Local, PackedOperand | PreparedOperand | Read | Local]:
         left, right = product.children
         element = self._product_element(product)
         transposed = not (isinstance(right, Apply) and right.operator == "transpose")
@@ -291,6 +296,8 @@ class _StatementFlattener:
         # The right operand first: it may be packed from the target, which the left one is copied from.
         source = self._right_source(right, element)
         rows = self._memory.kernel.indices[self._typing.block(left).axes[0]].block or 1
+        if isinstance(source, Read) and source.tensor in self._memory.prepared:
+            return self._left_operand(left, element), PreparedOperand(source, transposed, element)
         in_place = rows <= _FEW_ROWS and not transposed and self._has_dense_rows(source, element)
         ready = source if in_place else self._packed(source, transposed, element)
         return self._left_operand(left, element), ready

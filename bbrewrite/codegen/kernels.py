@@ -6,13 +6,14 @@ What happens inside a block is printed by `statements.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.expressions import UserFunctions
 from bbrewrite.codegen.flatten import flatten
 from bbrewrite.codegen.names import Names
+from bbrewrite.codegen.prepared import PreparedWeight
 from bbrewrite.codegen.scope import KernelScope
 from bbrewrite.codegen.statements import Parts, StepPrinter
 from bbrewrite.codegen.steps import (
@@ -56,16 +57,33 @@ class KernelFunction:
     takes_threads: bool
 
 
-def print_kernel(kernel: Kernel, table: OperatorTable, functions: UserFunctions, names: Names) -> KernelFunction:
-    """The C++ function of a kernel; `names` is the file's scope. Raises BlockTypeError for an ill-typed kernel."""
-    return _KernelPrinter(kernel, table, functions, names).function()
+def print_kernel(
+    kernel: Kernel,
+    table: OperatorTable,
+    functions: UserFunctions,
+    names: Names,
+    prepared: Sequence[PreparedWeight] = (),
+) -> KernelFunction:
+    """The C++ function of a kernel; `names` is the file's scope, `prepared` are the weights that are packed ahead.
+
+    Raises BlockTypeError for an ill-typed kernel.
+    """
+    return _KernelPrinter(kernel, table, functions, names, prepared).function()
 
 
 class _KernelPrinter:
-    def __init__(self, kernel: Kernel, table: OperatorTable, functions: UserFunctions, names: Names) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        table: OperatorTable,
+        functions: UserFunctions,
+        names: Names,
+        prepared: Sequence[PreparedWeight],
+    ) -> None:
         self._kernel = kernel
         self._name = names.fresh(kernel.name)
-        self._flat: FlatKernel = flatten(kernel, table)
+        self._flat: FlatKernel = flatten(kernel, table, frozenset(weight.tensor.name for weight in prepared))
+        self._prepared = {weight.tensor.name: weight for weight in prepared}
         self._writer = Writer()
         inner = names.inner()
         self._threads = inner.fresh("threads")
@@ -119,11 +137,14 @@ class _KernelPrinter:
         writes = ", ".join(tensor.name for tensor in self._kernel.writes)
         grid = f"In parallel over {', '.join(self._kernel.grid)}" if self._kernel.grid else "One thread"
         grid = "All threads together" if self._parts else grid
-        return f"// {grid}. Reads {reads}; writes {writes}."
+        ahead = ", ".join(tensor.name for tensor in self._kernel.reads if tensor.name in self._prepared)
+        return f"// {grid}. Reads {reads}; writes {writes}." + (f" Packed ahead: {ahead}." if ahead else "")
 
     def _qualified(self, tensor: Tensor) -> str:
         constant = "" if tensor in self._kernel.writes else "const "
-        return f"{constant}{storage_type(tensor.element)}* __restrict"
+        weight = self._prepared.get(tensor.name)
+        kind = value_type(weight.element) if weight else storage_type(tensor.element)
+        return f"{constant}{kind}* __restrict"
 
     # Threads and memory
 

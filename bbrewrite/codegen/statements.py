@@ -14,7 +14,17 @@ from bbrewrite.codegen.describe import describe_step
 from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
 from bbrewrite.codegen.scalars import folded_letter, signature_of
 from bbrewrite.codegen.scope import KernelScope, Position
-from bbrewrite.codegen.steps import Assign, Combine, Fold, Pack, PackedOperand, Product, RowPass, Rows
+from bbrewrite.codegen.steps import (
+    Assign,
+    Combine,
+    Fold,
+    Pack,
+    PackedOperand,
+    PreparedOperand,
+    Product,
+    RowPass,
+    Rows,
+)
 from bbrewrite.codegen.text import LONGEST_LINE, Writer, bare, number, storage_type, value_type
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
@@ -271,6 +281,12 @@ class StepPrinter:
         if isinstance(step.right, PackedOperand):
             kind = "dot"
             operands.append(scope.locals[step.right.name])
+        elif isinstance(step.right, PreparedOperand):
+            kind = "dot_prepared"
+            along = self._typing.block(step.left).axes[1]
+            across = step.target.type.axes[1]
+            pointer = scope.pointers[step.right.source.tensor]
+            operands += [pointer, scope.size(along), scope.index(along).start, scope.index(across).start]
         else:
             kind = "dot_kn"
             right = scope.place(step.right)

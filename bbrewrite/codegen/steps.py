@@ -26,6 +26,15 @@ class PackedOperand:
 
 
 @dataclass(frozen=True)
+class PreparedOperand:
+    """A block of a weight that was packed whole, ahead of calls; `transposed` as for `Pack`."""
+
+    source: Read
+    transposed: bool
+    element: Element  # a compute type
+
+
+@dataclass(frozen=True)
 class Assign:
     """Computes every entry of a local block, or of the block of a tensor in global memory, by itself.
 
@@ -57,7 +66,7 @@ class Pack:
 class Product:
     """`target = left times right`, or added to the target where `accumulate`. The left operand has dense rows.
 
-    The right one is packed, or is used where it lies, with dense rows whose columns are the target's.
+    The right one is packed, now or ahead, or is used where it lies, with dense rows whose columns are the target's.
 
     In the first iteration of a loop over the index `sets_first`, if any, the product is not added: the target has no
     value yet.
@@ -65,7 +74,7 @@ class Product:
 
     target: LocalBlock
     left: Read | Local
-    right: PackedOperand | Read | Local
+    right: PackedOperand | PreparedOperand | Read | Local
     accumulate: bool
     sets_first: str = ""
 
@@ -176,7 +185,7 @@ def leaves_read(step: Step) -> Iterator[Read | Local]:
             yield from (leaf for leaf in walk(term) if isinstance(leaf, Read | Local))
         case Product(target, left, right):
             yield left
-            if not isinstance(right, PackedOperand):
+            if isinstance(right, Read | Local):
                 yield right
             if step.accumulate:
                 yield Local(target.name, target.list_indices)

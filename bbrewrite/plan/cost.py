@@ -302,7 +302,7 @@ class NestCosts:
         The last round leaves processors idle where blocks do not divide evenly among them.
         """
         if self._is_split:
-            rounds = np.ceil(trips / self._threads) / trips
+            rounds = np.minimum(1.0, np.ceil(trips / self._threads) * spans / self._extents[:, None])
             one = np.ones(trips.shape[1])
             return np.array([rounds[column] if column >= 0 else one / repeats for column, repeats in self._sharing])
         cells = np.prod(trips[self._grid], axis=0)

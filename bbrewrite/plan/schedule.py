@@ -30,6 +30,9 @@ from bbrewrite.plan.target import Target
 
 # Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
 BLOCK_SIZES = (1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+# Sizes that share an extent out evenly are tried too: up to so many blocks for each processor, none larger than this.
+EVEN_BLOCKS = 8
+LARGEST_EVEN_BLOCK = 768
 # The sizes of which all combinations are tried, and how many combinations at most.
 COARSE_SIZES = (16, 64, 128, 256, 512)
 COMBINATION_LIMIT = 3125
@@ -256,8 +259,16 @@ class _Search:
         if index.block is None or index.block_is_fixed:
             return []
         extent = self._extent(name)
-        sizes = [size for size in BLOCK_SIZES if size < extent]
+        sizes = sorted({size for size in (*BLOCK_SIZES, *self._even_shares(extent)) if size < extent})
         return [*sizes, extent] if 1 <= extent <= BLOCK_SIZES[-1] else sizes
+
+    def _even_shares(self, extent: int) -> Iterator[int]:
+        """Block sizes, in whole register tiles, that leave every processor the same number of blocks."""
+        columns = self._machine.target.matrix_columns
+        for blocks in range(1, EVEN_BLOCKS + 1):
+            size = -(-extent // (blocks * self._machine.threads * columns)) * columns
+            if size <= LARGEST_EVEN_BLOCK:
+                yield size
 
     def _coarse_combinations(self) -> list[tuple[int, ...]]:
         """Combinations of coarse block sizes; indices beyond the limit keep their starting block."""

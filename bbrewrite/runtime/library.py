@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from bbrewrite.runtime.signature import Argument, Signature
 
 type Array = npt.NDArray[Any]
 
+_CACHE_LINE = 64
+
 
 @dataclass(frozen=True)
 class _Layout:
@@ -27,6 +29,14 @@ class _Layout:
 
     shapes: Mapping[str, tuple[int, ...]]
     idle: list[list[Array]]
+
+
+@dataclass(frozen=True)
+class PackedWeight:
+    """A weight as `CompiledProgram.prepare` packed it, of use where its shape is the same."""
+
+    memory: Array
+    shape: tuple[int, ...]
 
 
 class CompiledProgram:
@@ -41,20 +51,53 @@ class CompiledProgram:
             [ctypes.c_void_p] * len(signature.arguments) + [ctypes.c_int64] * len(signature.extents) + [ctypes.c_int]
         )
         self._function = function
+        self._preparations = {
+            argument.name: self._preparation(argument.preparation)
+            for argument in signature.inputs
+            if argument.preparation
+        }
         # Of the latest call's extents only: programs are called with the same ones again, or with ever new ones.
         self._layouts: dict[tuple[int, ...], _Layout] = {}
 
+    def _preparation(self, name: str) -> Callable[..., int]:
+        function = ctypes.CDLL(str(self.library))[name]
+        function.restype = ctypes.c_size_t
+        function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int]
+        return function
+
+    def prepare(self, arrays: Mapping[str, Array], threads: int) -> dict[str, Array | PackedWeight]:
+        """Arrays as calls of `run` take them: weights that the program wants packed are packed, once for all calls.
+
+        Raises ValueError where such an array is not of the weight's type and rank.
+        """
+        ready: dict[str, Array | PackedWeight] = dict(arrays)
+        for argument in self.signature.inputs:
+            if not argument.preparation or argument.name not in arrays:
+                continue
+            array = arrays[argument.name]
+            if array.ndim != len(argument.axes):
+                raise ValueError(
+                    f"{argument.name}[{', '.join(argument.axes)}] was given an array of shape {array.shape}"
+                )
+            source = _dense(argument, array, array.shape)
+            pack = self._preparations[argument.name]
+            memory = _aligned_memory(pack(source.ctypes.data, None, *array.shape, threads))
+            pack(source.ctypes.data, memory.ctypes.data, *array.shape, threads)
+            ready[argument.name] = PackedWeight(memory, array.shape)
+        return ready
+
     def run(
         self,
-        arrays: Mapping[str, Array],
+        arrays: Mapping[str, Array | PackedWeight],
         extents: Mapping[str, int],
         threads: int,
         out: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
         """The outputs by name.
 
-        `arrays` gives inputs and weights, `extents` the extents of root indices, `out` arrays to write outputs to:
-        dense, of the output's type and shape, and apart from all inputs. Raises ValueError where one does not fit.
+        `arrays` gives inputs and weights, those that the program wants packed as `prepare` made them; `extents` the
+        extents of root indices, `out` arrays to write outputs to: dense, of the output's type and shape, and apart from
+        all inputs. Raises ValueError where one does not fit.
         """
         if threads < 1:
             raise ValueError(f"the number of threads must be at least 1, not {threads}")
@@ -67,7 +110,7 @@ class CompiledProgram:
         for argument in self.signature.inputs:
             if argument.name not in arrays:
                 raise ValueError(f"no array was given for {argument.name}")
-            passed.append(_dense(argument, arrays[argument.name], layout.shapes[argument.name]))
+            passed.append(_input(argument, arrays[argument.name], layout.shapes[argument.name]))
         outputs = {
             argument.name: _output(argument, layout.shapes[argument.name], out, passed)
             for argument in self.signature.outputs
@@ -95,6 +138,25 @@ class CompiledProgram:
             return layout.idle.pop()
         except IndexError:
             return [np.empty(layout.shapes[buffer.name], buffer.numpy_type) for buffer in self.signature.buffers]
+
+
+def _input(argument: Argument, given: Array | PackedWeight, shape: tuple[int, ...]) -> Array:
+    if isinstance(given, PackedWeight):
+        if not argument.preparation:
+            raise ValueError(f"{argument.name} must be given as an array")
+        if given.shape != shape:
+            raise ValueError(f"{argument.name} was packed for shape {given.shape}, but {shape} is needed")
+        return given.memory
+    if argument.preparation:
+        raise ValueError(f"{argument.name} must be given as `prepare` packs it")
+    return _dense(argument, given, shape)
+
+
+def _aligned_memory(size: int) -> Array:
+    """Uninitialised bytes that begin at a cache line."""
+    memory = np.empty(size + _CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % _CACHE_LINE
+    return memory[start : start + size]
 
 
 def _dense(argument: Argument, array: Array, shape: tuple[int, ...]) -> Array:

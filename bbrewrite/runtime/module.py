@@ -37,9 +37,13 @@ def compile_programs(
     table: OperatorTable,
     compiler: Compiler | None = None,
     fallback: KernelProgram | None = None,
+    prepare: bool = False,
 ) -> list[CompiledProgram]:
-    """The same for several programs of one meaning in one library; of any meanings where there is no fallback."""
-    source = print_programs(programs, table, fallback)
+    """The same for several programs of one meaning in one library; of any meanings where there is no fallback.
+
+    With `prepare`, which goes without a fallback, `CompiledProgram.prepare` packs weights once for all calls.
+    """
+    source = print_programs(programs, table, fallback, prepare)
     library = build(source, compiler or find_compiler())
     return [
         CompiledProgram(signature_of(program, entry), library)
@@ -49,6 +53,7 @@ def compile_programs(
 
 def signature_of(program: KernelProgram, entry: EntryPoint, assumptions: Sequence[Assumption] = ()) -> Signature:
     """How the entry point of a program is called."""
+    preparations = {weight.tensor.name: entry.preparation(weight) for weight in entry.prepared}
     arguments = tuple(
         Argument(
             tensor.name,
@@ -56,6 +61,7 @@ def signature_of(program: KernelProgram, entry: EntryPoint, assumptions: Sequenc
             tensor.element,
             tuple(program.indices.root(index) for index in tensor.indices),
             tuple(assumption.fact for assumption in assumptions if assumption.tensor == tensor.name),
+            preparations.get(tensor.name, ""),
         )
         for tensor, _ in entry.tensor_arguments
     )

@@ -20,13 +20,17 @@ from bbrewrite.core.programs import Role
 
 @dataclass(frozen=True)
 class Argument:
-    """A tensor that the entry point takes a pointer to. `axes` are root indices; `facts` what is assumed of it."""
+    """A tensor that the entry point takes a pointer to. `axes` are root indices; `facts` what is assumed of it.
+
+    Where `preparation` names a C function, the entry point takes what that function made of the array.
+    """
 
     name: str
     role: Role
     element: Element
     axes: tuple[str, ...]
     facts: tuple[str, ...] = ()
+    preparation: str = ""
 
     @cached_property
     def numpy_type(self) -> np.dtype[np.generic]:
@@ -64,6 +68,7 @@ class Signature:
                 "element": argument.element.value,
                 "axes": argument.axes,
                 "facts": argument.facts,
+                "preparation": argument.preparation,
             }
             for argument in self.arguments
         ]
@@ -75,7 +80,12 @@ class Signature:
         told: Mapping[str, Any] = json.loads(text)
         arguments = tuple(
             Argument(
-                item["name"], Role(item["role"]), Element(item["element"]), tuple(item["axes"]), tuple(item["facts"])
+                item["name"],
+                Role(item["role"]),
+                Element(item["element"]),
+                tuple(item["axes"]),
+                tuple(item["facts"]),
+                item["preparation"],
             )
             for item in told["arguments"]
         )

@@ -113,16 +113,43 @@ void panel(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, l
   }
 }
 
+// All rows against a full panel of a matrix in main memory. Tile after tile asks for some of the columns `ahead`, so that
+// memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums.
 template <class T>
-void dot(T* c, long ldc, const T* a, long lda, const T* b, long m, long n, long k, bool add) {
+void full_panel(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long k, bool add, long ahead) {
+  constexpr int V = panel_vectors, W = Vector<T>::width;
+  const long tiles = (m + tile_rows(V) - 1) / tile_rows(V);
+  const long share = tiles == 1 ? V : tiles < V ? (V + 1) / 2 : 1;
+  for (long t = 0; t < tiles; ++t) {
+    const long rows = m / tiles + (t < m % tiles), from = ahead + t * share * W;
+    if (t * share >= V) tile_of_rows<T, V>(rows, c, ldc, a, lda, b, ldb, k, add);
+    else if (share == V) tile_of_rows<T, V, V>(rows, c, ldc, a, lda, b, ldb, k, add, from);
+    else if (share > 1) tile_of_rows<T, V, (V + 1) / 2>(rows, c, ldc, a, lda, b, ldb, k, add, from);
+    else tile_of_rows<T, V, 1>(rows, c, ldc, a, lda, b, ldb, k, add, from);
+    c += rows * ldc;
+    a += rows * lda;
+  }
+}
+
+// One panel of a packed matrix, from its row p0 on.
+template <class T, int V>
+BB_INLINE void packed_panel(
+    T* c, long ldc, const T* a, long lda, const T* b, long p0, long m, long columns, long k, bool add) {
+  constexpr long width = V * Vector<T>::width;
+  if constexpr (V <= panel_vectors) panel<T, V>(c, ldc, a, lda, b + p0 * width, width, m, columns, k, add);
+}
+
+// Rows p0, ..., p0 + k - 1 of a packed matrix of `depth` rows.
+template <class T>
+void dot(T* c, long ldc, const T* a, long lda, const T* b, long depth, long p0, long m, long n, long k, bool add) {
   constexpr long W = Vector<T>::width, N = panel_width<T>;
-  for (long j = 0; j < n; j += N, b += N * k) {
+  for (long j = 0; j < n; j += N, b += N * depth) {
     const long columns = n - j < N ? n - j : N;
     switch ((columns + W - 1) / W) {
-      case 1: panel<T, 1>(c + j, ldc, a, lda, b, W, m, columns, k, add); break;
-      case 2: panel<T, 2>(c + j, ldc, a, lda, b, 2 * W, m, columns, k, add); break;
-      case 3: if constexpr (panel_vectors > 2) panel<T, 3>(c + j, ldc, a, lda, b, 3 * W, m, columns, k, add); break;
-      case 4: if constexpr (panel_vectors > 2) panel<T, 4>(c + j, ldc, a, lda, b, 4 * W, m, columns, k, add); break;
+      case 1: packed_panel<T, 1>(c + j, ldc, a, lda, b, p0, m, columns, k, add); break;
+      case 2: packed_panel<T, 2>(c + j, ldc, a, lda, b, p0, m, columns, k, add); break;
+      case 3: packed_panel<T, 3>(c + j, ldc, a, lda, b, p0, m, columns, k, add); break;
+      case 4: packed_panel<T, 4>(c + j, ldc, a, lda, b, p0, m, columns, k, add); break;
     }
   }
 }
@@ -132,13 +159,13 @@ void dot(T* c, long ldc, const T* a, long lda, const T* b, long m, long n, long 
 // C = A B, where b is what a pack function made of B; C need not be initialised. With k = 0, C becomes zero.
 template <class T>
 BB_INLINE void dot_set(T* c, long ldc, const T* a, long lda, const T* b, long m, long n, long k) {
-  detail::dot<T>(c, ldc, a, lda, b, m, n, k, false);
+  detail::dot<T>(c, ldc, a, lda, b, k, 0, m, n, k, false);
 }
 
 // C += A B.
 template <class T>
 BB_INLINE void dot_add(T* c, long ldc, const T* a, long lda, const T* b, long m, long n, long k) {
-  detail::dot<T>(c, ldc, a, lda, b, m, n, k, true);
+  detail::dot<T>(c, ldc, a, lda, b, k, 0, m, n, k, true);
 }
 
 namespace detail {
@@ -264,24 +291,6 @@ void row_kn(T* __restrict c, const T* a, const T* b, long ldb, long n, long k, b
   }
 }
 
-// All rows against a full panel of B as it lies in memory. Tile after tile asks for some of the columns `ahead`, so that
-// memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums.
-template <class T>
-void full_panel(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long k, bool add, long ahead) {
-  constexpr int V = panel_vectors, W = Vector<T>::width;
-  const long tiles = (m + tile_rows(V) - 1) / tile_rows(V);
-  const long share = tiles == 1 ? V : tiles < V ? (V + 1) / 2 : 1;
-  for (long t = 0; t < tiles; ++t) {
-    const long rows = m / tiles + (t < m % tiles), from = ahead + t * share * W;
-    if (t * share >= V) tile_of_rows<T, V>(rows, c, ldc, a, lda, b, ldb, k, add);
-    else if (share == V) tile_of_rows<T, V, V>(rows, c, ldc, a, lda, b, ldb, k, add, from);
-    else if (share > 1) tile_of_rows<T, V, (V + 1) / 2>(rows, c, ldc, a, lda, b, ldb, k, add, from);
-    else tile_of_rows<T, V, 1>(rows, c, ldc, a, lda, b, ldb, k, add, from);
-    c += rows * ldc;
-    a += rows * lda;
-  }
-}
-
 // B as it lies in memory. Its last columns, where they do not fill a vector, are packed aside, a stretch of rows at a
 // time, since reading whole vectors there would leave the matrix.
 template <class T>
@@ -321,6 +330,46 @@ BB_INLINE void dot_kn_set(T* c, long ldc, const T* a, long lda, const T* b, long
 template <class T>
 BB_INLINE void dot_kn_add(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, long n, long k) {
   detail::dot_kn<T>(c, ldc, a, lda, b, ldb, m, n, k, true);
+}
+
+// Packs a whole k x n matrix ahead of the products that use it, on all threads: row-major, or the transpose of a
+// row-major n x k matrix.
+template <class T, class S> void prepare_kn(T* dst, const S* src, long k, long n, int threads) {
+  constexpr long N = panel_width<T>;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (long j = 0; j < n; j += N) pack_kn(dst + j * k, src + j, n, k, n - j < N ? n - j : N);
+}
+template <class T, class S> void prepare_nk(T* dst, const S* src, long k, long n, int threads) {
+  constexpr long N = panel_width<T>;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (long j = 0; j < n; j += N) pack_nk(dst + j * k, src + j * k, k, k, n - j < N ? n - j : N);
+}
+
+namespace detail {
+
+template <class T>
+void dot_prepared(
+    T* c, long ldc, const T* a, long lda, const T* b, long depth, long p0, long j0, long m, long n, long k, bool add) {
+  constexpr long N = panel_width<T>;
+  b += j0 * depth;
+  for (; n >= N; n -= N, c += N, b += N * depth)
+    full_panel<T>(c, ldc, a, lda, b + p0 * N, N, m, k, add, n >= 2 * N ? N * depth : N * k);
+  dot<T>(c, ldc, a, lda, b, depth, p0, m, n, k, add);
+}
+
+}  // namespace detail
+
+// The products for a block of a matrix of `depth` rows that was packed ahead: k rows from p0 on, and n columns from j0
+// on, where a panel must begin; unless they are its last columns, n is a multiple of the panel's width.
+template <class T>
+BB_INLINE void dot_prepared_set(
+    T* c, long ldc, const T* a, long lda, const T* b, long depth, long p0, long j0, long m, long n, long k) {
+  detail::dot_prepared<T>(c, ldc, a, lda, b, depth, p0, j0, m, n, k, false);
+}
+template <class T>
+BB_INLINE void dot_prepared_add(
+    T* c, long ldc, const T* a, long lda, const T* b, long depth, long p0, long j0, long m, long n, long k) {
+  detail::dot_prepared<T>(c, ldc, a, lda, b, depth, p0, j0, m, n, k, true);
 }
 
 }  // namespace bb

@@ -118,6 +118,47 @@ template <class T> static void products() {
       for (long k : {1, 5, 37, 150}) product<T>(m, n, k, (m + n) % 2 * 5);
 }
 
+// The product for a block of a matrix that was packed whole: rows from p0 on, columns from j0 on.
+template <class T> static void prepared_block(long m, long depth, long width, const T* b, const T* packed, long p0, long k, long j0, long n) {
+  const long lda = k + 2, ldc = n + 1;
+  const size_t a_size = size_t(m - 1) * lda + k, c_size = size_t(m - 1) * ldc + n;
+  T *a = a_memory.take<T>(a_size), *c = c_memory.take<T>(c_size);
+  fill(a, a_size);
+  for (int add = 0; add < 2; ++add) {
+    for (size_t i = 0; i < c_size; ++i) c[i] = T(long(i % ldc) < n && !add ? NAN : 0.5);
+    if (add) bb::dot_prepared_add(c, ldc, a, lda, packed, depth, p0, j0, m, n, k);
+    else bb::dot_prepared_set(c, ldc, a, lda, packed, depth, p0, j0, m, n, k);
+    bool right = true;
+    for (size_t i = 0; i < c_size; ++i) {
+      const long r = long(i) / ldc, j = long(i) % ldc;
+      double want = add || j >= n ? 0.5 : 0;
+      for (long p = 0; p < k && j < n; ++p) want += double(a[r * lda + p]) * double(b[(p0 + p) * width + j0 + j]);
+      right &= double(c[i]) == want;
+    }
+    CHECK(right, "prepared m=%ld depth=%ld width=%ld p0=%ld k=%ld j0=%ld n=%ld add=%d", m, depth, width, p0, k, j0, n, add);
+  }
+}
+
+template <class T> static void prepared(long depth, long width) {
+  T *b = b_memory.take<T>(size_t(depth) * width), *transposed = other_memory.take<T>(size_t(depth) * width);
+  T* packed = packed_memory.take<T>(bb::packed_size<T>(depth, width));
+  const size_t bytes = bb::packed_size<T>(depth, width) * sizeof(T);
+  fill(b, size_t(depth) * width);
+  for (long p = 0; p < depth; ++p)
+    for (long j = 0; j < width; ++j) transposed[j * depth + p] = b[p * width + j];
+  bb::prepare_kn(packed, b, depth, width, 3);
+  T* other = c_memory.take<T>(bb::packed_size<T>(depth, width));
+  memset((void*)other, 0xff, bytes);
+  bb::prepare_nk(other, transposed, depth, width, 2);
+  CHECK(memcmp(packed, other, bytes) == 0, "preparing a transpose, depth=%ld width=%ld", depth, width);
+  const long full = bb::panel_width<T>;
+  for (long m : {1, 2, 6, 7, 13, 20, 37})
+    for (long j0 = 0; j0 < width; j0 += full)
+      for (long n : {full, 3 * full, width - j0})
+        for (long p0 : {0l, depth / 3})
+          if (n <= width - j0) prepared_block(m, depth, width, b, packed, p0, (depth - p0 + 1) / 2, j0, n);
+}
+
 template <class T, class S> static void packings() {
   for (long k = 0; k <= 20; ++k)
     for (long n = 1; n <= 70; n += n < 20 ? 1 : 7) packing<T, S>(k, n, (k + n) % 3);
@@ -132,6 +173,11 @@ int main() {
   packings<float, double>();
   packings<double, double>();
   packings<double, float>();
+  for (long depth : {2, 9, 40})
+    for (long width : {1, 15, 64, 100, 129, 200, 256}) {
+      prepared<float>(depth, width);
+      prepared<double>(depth, width);
+    }
   products<float>();
   products<double>();
 
