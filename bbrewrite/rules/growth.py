@@ -24,7 +24,9 @@ def growth_warnings(left: Term, right: Term, place: Span) -> Iterator[Diagnostic
 
 
 def _rearranges(left: Term, right: Term) -> bool:
-    """Commutativity, associativity and their mixtures: one operator on both sides, over the same variables."""
+    """Commutativity, associativity and their mixtures: one operator as often on both sides, over the same variables."""
+    if _size(left) != _size(right):
+        return False  # a rule that makes terms smaller comes to an end, one that makes them larger is asked about below
     operators = {node.operator for side in (left, right) for node in walk(side) if isinstance(node, Apply)}
     if len(operators) != 1 or left == right:
         return False
