@@ -44,7 +44,7 @@ from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.compiler import find_compiler
 from bbrewrite.runtime.library import CompiledProgram, default_threads
 from bbrewrite.runtime.module import build, signature_of
-from bbrewrite.timing import run_and_time, timed
+from bbrewrite.timing import run_in_turns, timed
 from bbrewrite.verify.compare import Comparison, compare_outputs
 from bbrewrite.verify.exact import evaluate_exactly
 
@@ -140,7 +140,9 @@ class Prepared:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A whole run: what reports and tests read. Durations are in milliseconds, one for each repetition."""
+    """A whole run: what reports and tests read. Durations are in milliseconds, one for each repetition;
+    fused and unfused ones take turns.
+    """
 
     fusion: Fusion
     target: str
@@ -249,12 +251,11 @@ def run(request: Request, target: str, seed: int, step: Callable[[str], None] = 
     step("compiling")
     prepared = prepare_cpp(fusion, arrays) if target == "cpp" else prepare_numpy(fusion, arrays)
     step("running")
-    unfused, unfused_ms = run_and_time(prepared.unfused)
-    fused, fused_ms = run_and_time(prepared.fused)
+    (unfused, unfused_ms), (fused, fused_ms) = run_in_turns([prepared.unfused, prepared.fused])
     elements = {tensor.name: tensor.element for tensor in request.blocks.outputs}
     hold_nan = any(bool(np.isnan(array.astype(np.float64)).any()) for array in arrays.values())
     comparison = compare_outputs(elements, fused, unfused, reference, hold_nan)
-    return RunResult(fusion, target, prepared, fused, comparison, tuple(unfused_ms), tuple(fused_ms))
+    return RunResult(fusion, target, prepared, fused, comparison, unfused_ms, fused_ms)
 
 
 def prepare_numpy(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:

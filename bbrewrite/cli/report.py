@@ -15,7 +15,10 @@ from rich.console import Console
 from bbrewrite.cli.wrapping import wrapped
 from bbrewrite.pipeline import Fusion, Movement, RunResult
 from bbrewrite.plan.printing import print_kernel_program
+from bbrewrite.timing import spread
 from bbrewrite.verify.compare import Comparison
+
+_WIDE_SPREAD = 0.2  # of the middle half of repetitions, relative to their median
 
 type _Row = tuple[str, str, str, str]  # what it is, unfused, fused, a remark
 
@@ -28,6 +31,7 @@ def print_run(console: Console, result: RunResult) -> None:
     _print_kernels(console, fusion)
     times = (median(result.unfused_ms), median(result.fused_ms))
     _print_table(console, [*_movement_rows(fusion.before, fusion.after), _time_row("time", *times)])
+    _print_spread(console, result)
     print_derivation(console, fusion)
     _print_verdict(console, result.comparison)
     _print_notes(console, fusion)
@@ -52,6 +56,7 @@ def print_bench(console: Console, result: RunResult) -> None:
             ("compiled in", "", _time(result.prepared.compile_ms), ""),
         ],
     )
+    _print_spread(console, result)
     _print_verdict(console, result.comparison)
 
 
@@ -140,6 +145,16 @@ def _print_table(console: Console, rows: list[_Row]) -> None:
         line = f"{name:{name_width}}  {unfused:>{widths[0]}}  {fused:>{widths[1]}}  {remark}"
         console.print(line.rstrip(), markup=False, soft_wrap=True)
     console.print()
+
+
+def _print_spread(console: Console, result: RunResult) -> None:
+    """A word of warning where times scatter so widely that their ratio says little."""
+    unfused, fused = spread(result.unfused_ms), spread(result.fused_ms)
+    if max(unfused, fused) > _WIDE_SPREAD:
+        console.print(
+            f"note: timings vary by {unfused:.0%} (unfused) and {fused:.0%} (fused), as on a busy machine\n",
+            markup=False,
+        )
 
 
 def byte_count(count: float) -> str:
