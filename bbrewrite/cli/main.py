@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import signal
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +15,20 @@ import click
 
 from bbrewrite import __version__
 from bbrewrite.cli.exit_codes import INPUT_AT_FAULT, INTERNAL_FAULT, INTERRUPTED, TOOL_MISSING
-from bbrewrite.cli.options import parse_blocks, parse_inputs, parse_sizes
+from bbrewrite.cli.options import parse_blocks, parse_inputs, parse_seconds, parse_sizes
+
+# What the system says where output cannot be written: the disk or the quota is full, or the device broken.
+_WRITE_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class _Group(click.Group):
     """Turns the exceptions that users can cause into a message on standard error and an exit code."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:  # of help and version, which no command prints
+            sys.exit(_reported(error))
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -44,6 +56,9 @@ def _reported(error: Exception) -> int:
     if isinstance(error, InputError | CompilerMissing):
         click.echo(str(error), err=True)
         return INPUT_AT_FAULT if isinstance(error, InputError) else TOOL_MISSING
+    if isinstance(error, OSError) and error.filename is None and error.errno in _WRITE_FAULTS:
+        click.echo(f"error[output]: standard output cannot be written: {error.strerror}", err=True)
+        return INPUT_AT_FAULT
     traceback.print_exception(error)
     click.echo(
         "This is a fault of bbrewrite, not of your input. Please report it with the program and rules.", err=True
@@ -180,6 +195,7 @@ def check(**options: Any) -> None:
 @click.option(
     "--budget",
     type=click.FloatRange(0.05, 86400),
+    callback=parse_seconds,
     default=1.5,
     show_default=True,
     metavar="SECONDS",
@@ -217,7 +233,9 @@ def bench(**options: Any) -> None:
 
 
 def main() -> None:
-    """The console script."""
+    """The console script. It ends without a word when nobody reads its output any more, as other commands do."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     cli()
 
 

@@ -1,7 +1,7 @@
-"""The values of command-line options: `--size m=1000`, `--block m=32`, `--input Q=q.npy`.
+"""The values of command-line options: `--size m=1000`, `--block m=32`, `--input Q=q.npy`, `--budget 1.5`.
 
 Only their form is checked here; whether a program has such an index or tensor is checked where the program is known.
-Each function is a click callback for a repeatable option of strings.
+Each function is a click callback, for a repeatable option of strings where it says no more.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ def parse_blocks(ctx: click.Context, param: click.Parameter, texts: tuple[str, .
 def parse_inputs(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Path]:
     """Paths of .npy files by tensor name."""
     return {name: Path(text) for name, text in _pairs(texts, "Q=q.npy").items()}
+
+
+def parse_seconds(ctx: click.Context, param: click.Parameter, seconds: float) -> float:
+    """A duration that its range has let through, as it does what is no number."""
+    if seconds != seconds:
+        raise click.BadParameter("nan is no number of seconds")
+    return seconds
 
 
 def _pairs(texts: tuple[str, ...], form: str) -> dict[str, str]:

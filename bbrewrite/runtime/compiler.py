@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -64,10 +66,13 @@ class Compiler:
         return "\n".join((*self.command, self.version, *self.flags(), processor_name()))
 
     def build_library(self, source: Path, product: Path, include: Path, extra: Sequence[str] = ()) -> None:
-        """Compiles one translation unit to a shared library. Raises CompilationFailed."""
+        """Compiles one translation unit to a shared library. Raises CompilationFailed, and OSError for a full disk."""
         arguments = (*self.command, *self.flags(extra), f"-I{include}", "-o", str(product), str(source))
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)
         if done.returncode != 0:
+            full = os.strerror(errno.ENOSPC)
+            if full in done.stderr:
+                raise OSError(errno.ENOSPC, full, str(product))
             first = next((line for line in done.stderr.splitlines() if "error" in line), f"exit code {done.returncode}")
             raise CompilationFailed(f"{self.command[0]} failed on {source}: {first}", done.stderr)
 
@@ -93,18 +98,21 @@ def _find(named: str, path: str) -> Compiler:
 def _examined(command: tuple[str, ...]) -> Compiler:
     version = subprocess.run((*command, "--version"), capture_output=True, text=True, check=False).stdout
     compiler = Compiler(command, version)
-    with tempfile.TemporaryDirectory() as directory:
-        source = Path(directory) / "probe.cpp"
-        source.write_text("#include <omp.h>\nint threads() { return omp_get_max_threads(); }\n", encoding="utf-8")
-        try:
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            source = Path(directory) / "probe.cpp"
+            source.write_text("#include <omp.h>\nint threads() { return omp_get_max_threads(); }\n", encoding="utf-8")
             compiler.build_library(source, Path(directory) / "probe.so", Path(directory))
-        except CompilationFailed as failure:
-            raise CompilerMissing(_what_fails(command[0], failure.diagnostics)) from failure
+    except CompilationFailed as failure:
+        raise CompilerMissing(_what_fails(command[0], failure.diagnostics)) from failure
+    except OSError as error:
+        message = f"the C++ compiler {command[0]} cannot be tried, for want of temporary files: {error.strerror}"
+        raise CompilerMissing(message) from None
     return compiler
 
 
 def _what_fails(name: str, diagnostics: str) -> str:
-    if "omp" in diagnostics:
+    if re.search(r"\bomp\.h|openmp|lomp|gomp", diagnostics):
         return f"the C++ compiler {name} has no OpenMP. {_HOW_TO_GET_OPENMP}"
     first = next((line for line in diagnostics.splitlines() if line.strip()), "no message")
     return f"the C++ compiler {name} cannot build a library: {first.strip()}. {_HOW_TO_GET_ONE}"

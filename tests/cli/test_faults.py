@@ -86,6 +86,23 @@ def test_options(bbrewrite: Command, rules: Path, scaled_sum: Path, options: lis
     assert message in _refused(bbrewrite, "run", rules, scaled_sum, *options)
 
 
+_ABSURD = ["-1", "9" * 40, "x", "1.5", "1e3", "nan", ""]
+
+
+@pytest.mark.parametrize("command", ["run", "fuse", "lower", "codegen", "bench", "fuzz"])
+def test_absurd_numbers(bbrewrite: Command, rules: Path, scaled_sum: Path, command: str) -> None:
+    arguments = {"lower": [scaled_sum], "fuzz": [rules], "codegen": [rules, scaled_sum, "-o", "made"]}
+    takes = {"lower": ["--size=m=", "--block=m="], "fuzz": ["--seed=", "--jobs="]}
+    options = takes.get(command, ["--size=m=", "--block=m=", "--threads="])
+    options += ["--seed="] if command in ("run", "bench") else []
+    for option in options:
+        for value in _ABSURD:
+            _refused(bbrewrite, command, *arguments.get(command, [rules, scaled_sum]), option + value)
+    if command == "fuzz":
+        for value in ("nan", "-1", "1e99", "x"):
+            assert "--budget" in _refused(bbrewrite, "fuzz", rules, "--budget", value)
+
+
 @pytest.mark.parametrize(
     ("array", "message"),
     [

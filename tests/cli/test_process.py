@@ -60,15 +60,47 @@ def test_interruption_ends_without_a_traceback(rules: Path, scaled_sum: Path) ->
     assert output == ""
 
 
-def test_a_closed_pipe_is_no_fault(rules: Path) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    done = subprocess.run(
-        [*_COMMAND, "check", str(rules), "--emit", "egglog"],
-        stdout=write,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    os.close(write)
+def _printing_commands(rules: Path, program: Path) -> list[list[object]]:
+    """One for each way of printing: by the option parser, by lines and by the report's console."""
+    return [
+        ["--help"],
+        ["lower", program, "--size", "m=4"],
+        ["fuse", rules, program, "--size", "m=4"],
+    ]
+
+
+def test_a_closed_pipe_is_no_fault(rules: Path, scaled_sum: Path) -> None:
+    for command in _printing_commands(rules, scaled_sum):
+        read, write = os.pipe()
+        os.close(read)
+        done = _printing_to(write, command, scaled_sum)
+        os.close(write)
+        assert done.returncode == -signal.SIGPIPE, command
+        assert done.stderr == "", command
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+def test_output_that_cannot_be_written(rules: Path, scaled_sum: Path) -> None:
+    for command in _printing_commands(rules, scaled_sum):
+        with open("/dev/full", "w") as full:
+            done = _printing_to(full.fileno(), command, scaled_sum)
+        assert done.returncode == 2, command
+        assert done.stderr == "error[output]: standard output cannot be written: No space left on device\n", command
+
+
+def _printing_to(output: int, command: list[object], program: Path) -> subprocess.CompletedProcess[str]:
+    with program.open() as text:
+        arguments = [*_COMMAND, *map(str, command)]
+        return subprocess.run(arguments, stdin=text, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", ["codegen", "run"])
+def test_a_disk_that_is_full(command: str, rules: Path, scaled_sum: Path, tmp_path: Path) -> None:
+    option = "-o" if command == "codegen" else "--save"
+    options = ["--size", "m=4", option, tmp_path / "made", *(["--target", "numpy"] if command == "run" else [])]
+    # Files may not grow beyond 0 bytes.
+    arguments = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *_COMMAND, command, rules, scaled_sum, *options]
+    done = subprocess.run(list(map(str, arguments)), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"{option}: cannot write {tmp_path / 'made'}" in done.stderr
     assert "Traceback" not in done.stderr

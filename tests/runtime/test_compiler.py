@@ -39,6 +39,21 @@ def test_missing_openmp_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         find_compiler()
 
 
+@pytest.mark.parametrize("message", ["fatal error: cannot write the object\ncompilation terminated.", "no company"])
+def test_other_failures_are_not_taken_for_missing_openmp(
+    message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CXX", str(_fake_compiler(tmp_path, message)))
+    with pytest.raises(CompilerMissing, match="cannot build a library"):
+        find_compiler()
+
+
+def test_a_full_disk_is_not_taken_for_a_missing_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CXX", str(_fake_compiler(tmp_path, "fatal error: No space left on device")))
+    with pytest.raises(CompilerMissing, match="temporary files: No space left on device"):
+        find_compiler()
+
+
 def test_a_broken_compiler_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CXX", str(_fake_compiler(tmp_path, "internal trouble")))
     with pytest.raises(CompilerMissing, match="cannot build a library: internal trouble"):
