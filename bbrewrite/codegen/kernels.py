@@ -36,7 +36,7 @@ from bbrewrite.codegen.steps import (
 )
 from bbrewrite.codegen.text import Writer, signature, storage_type, value_type
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import Tensor
+from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Local, Read
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import Kernel, LocalBlock, compute_element
@@ -101,14 +101,19 @@ class _KernelPrinter:
         if self._parts:
             for block in self._merged():
                 self._parts.pointers[block.name] = inner.fresh(f"{block.name}_parts")
-        self._printer = StepPrinter(self._writer, table, typing, functions, self._scope, self._parts)
+        products = any(isinstance(step, Product) for step in walk_steps(self._flat.steps))
+        results = [tensor for tensor in kernel.writes if tensor.role is Role.OUTPUT and tensor not in kernel.reads]
+        # Arithmetic, not memory, limits a kernel with products.
+        streamed = frozenset[Tensor]() if products else frozenset(results)
+        self._printer = StepPrinter(self._writer, table, typing, functions, self._scope, self._parts, streamed)
         self._bound: list[str] = []
 
     def function(self) -> KernelFunction:
         """Prints everything."""
         body = self._writer
         self._parallel()
-        mentioned = set(re.findall(r"\w+", body.text))
+        flags = [self._streamed_declaration(name, flag) for name, flag in self._scope.streamed.items()]
+        mentioned = set(re.findall(r"\w+", "\n".join([*flags, body.text])))
         indices = [(index, self._scope.index(index.name)) for index in self._kernel.indices]
         blocks = [(names.block, index.block) for index, names in indices if names.block in mentioned]
         sizes = [(index.name, names.size) for index, names in indices if not index.same_as and names.size in mentioned]
@@ -119,6 +124,8 @@ class _KernelPrinter:
         with writer.block(signature(f"static void {self._name}", taken)):
             for name, block in blocks:
                 writer.line(f"constexpr int64_t {name} = {block};")
+            for flag in flags:
+                writer.line(flag)
             writer.paste(body)
         return KernelFunction(
             self._name,
@@ -127,6 +134,12 @@ class _KernelPrinter:
             tuple(name for name, _ in sizes),
             self._is_parallel,
         )
+
+    def _streamed_declaration(self, name: str, flag: str) -> str:
+        tensor = self._scope.tensors[name]
+        sizes = [self._scope.size(index) for index in tensor.indices]
+        product = " * ".join([*sizes, f"sizeof({storage_type(tensor.element)})"])
+        return f"const bool {flag} = {product} > bb::streamed_bytes;"
 
     @property
     def _is_parallel(self) -> bool:

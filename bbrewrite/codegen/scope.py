@@ -75,6 +75,7 @@ class KernelScope:
         self._index_names = {index.name: self._name_index(index.name) for index in indices}
         self.locals = {block.name: names.fresh(block.name) for block in blocks}
         self._places: dict[Read | Local, Place] = {}
+        self.streamed: dict[str, str] = {}
 
     def _name_index(self, name: str) -> IndexNames:
         size = self.size(name)
@@ -113,6 +114,12 @@ class KernelScope:
         if isinstance(target, LocalBlock):
             return Local(target.name, target.list_indices)
         return Read(target.name, tuple(index_address(index) for index in target.indices))
+
+    def streamed_flag(self, tensor: Tensor) -> str:
+        """The variable that tells at run time whether a result is stored past the caches."""
+        if tensor.name not in self.streamed:
+            self.streamed[tensor.name] = self.names.fresh(f"{tensor.name}_streamed")
+        return self.streamed[tensor.name]
 
     def _local(self, leaf: Local) -> Place:
         block = self.blocks[leaf.name]

@@ -59,8 +59,11 @@ class StepPrinter:
         functions: UserFunctions,
         scope: KernelScope,
         parts: Parts | None,
+        streamed: frozenset[Tensor] = frozenset(),
     ) -> None:
+        """`streamed` are the results that may be stored past the caches."""
         self._parts = parts
+        self._streamed = streamed
         self._writer = writer
         self._table = table
         self._typing = typing
@@ -89,6 +92,9 @@ class StepPrinter:
 
     def _assign(self, step: Assign) -> None:
         axes = self._axes(step.target)
+        if len(axes) == 2 and step.target in self._streamed:
+            self._stream(step, axes)
+            return
         entries, statement = self._assignment(step)
         self._write(entries.lines[0])
         if not axes:
@@ -102,8 +108,27 @@ class StepPrinter:
                 self._writer.line(_SIMD)
                 self._loop(self._column, axes[1], [*entries.lines[2], statement])
 
+    def _stream(self, step: Assign, axes: tuple[str, ...]) -> None:
+        """Writes a block row by row, past the caches where the whole result is large."""
+        assert isinstance(step.target, Tensor)
+        entries, _, value = self._entry_and_value(step)
+        place = self._scope.place(self._scope.target(step.target))
+        flag = self._scope.streamed_flag(step.target)
+        first = f"{place.pointer} + {self._scope.offset(place.strides[:1], [self._row])}"
+        head = f"bb::write_row({first}, {self._scope.index(axes[1]).count}, {flag}, [&](int64_t {self._column}) {{"
+        self._write(entries.lines[0])
+        with self._writer.block(self._for(self._row, axes[0])):
+            self._write(entries.lines[1])
+            self._write([head, *(f"  {line}" for line in (*entries.lines[2], f"return {value};")), "});"])
+        self._writer.line(f"if ({flag}) bb::settle_streams();")
+
     def _assignment(self, step: Assign) -> tuple[EntryPrinter, str]:
         """The statement that writes an entry, and what it needs."""
+        entries, entry, value = self._entry_and_value(step)
+        return entries, f"{entry} = {value};"
+
+    def _entry_and_value(self, step: Assign) -> tuple[EntryPrinter, str, str]:
+        """The entry that is written and its value, and what they need."""
         axes = self._axes(step.target)
         places = self._positions(len(axes))
         own = self._typing.block(step.expression).axes
@@ -114,7 +139,7 @@ class StepPrinter:
         value = bare(entries.print(step.expression, positions, storage.compute_type))
         if isinstance(step.target, Tensor) and storage not in (Element.F32, Element.F64, Element.INDEX):
             value = f"bb::store<{storage_type(storage)}>({value})"
-        return entries, f"{self._scope.entry(leaf, places)} = {value};"
+        return entries, self._scope.entry(leaf, places), value
 
     def _entries(self) -> EntryPrinter:
         scope = self._scope

@@ -18,7 +18,7 @@ PROCESSORS = {"this": (), "plain": ("-march=x86-64",)}
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
-@pytest.mark.parametrize("program", ["dot", "math"])
+@pytest.mark.parametrize("program", ["dot", "math", "stream"])
 def test_headers(program: str, processor: str, tmp_path: Path) -> None:
     if processor == "plain" and platform.machine() != "x86_64":
         pytest.skip("the plainest processor is known for x86-64 only")

@@ -22,6 +22,7 @@ static void half_type_shift_kernel(
     int threads) {
   constexpr int64_t block_m = 4;
   constexpr int64_t block_n = 8;
+  const bool Y_streamed = size_m * size_n * sizeof(float) > bb::streamed_bytes;
   #pragma omp parallel num_threads(threads)
   {
     #pragma omp for collapse(2) schedule(static)
@@ -35,13 +36,13 @@ static void half_type_shift_kernel(
 
       // Y[m, n] = X[m, n + 1]
       for (int64_t row = 0; row < m_count; ++row) {
-        #pragma omp simd
-        for (int64_t col = 0; col < n_count; ++col) {
+        bb::write_row(Y_block + row * size_n, n_count, Y_streamed, [&](int64_t col) {
           const int64_t X_at = (n0 + col) + 1;
           const bool X_inside = bb_inside(X_at, size_n);
-          Y_block[row * size_n + col] = X_inside ? bb::load(X[(m0 + row) * size_n + X_at]) : 0.0f;
-        }
+          return X_inside ? bb::load(X[(m0 + row) * size_n + X_at]) : 0.0f;
+        });
       }
+      if (Y_streamed) bb::settle_streams();
     }
   }
 }

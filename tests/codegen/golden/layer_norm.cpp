@@ -23,6 +23,7 @@ static void layer_norm_kernel(
     int threads) {
   constexpr int64_t block_m = 8;
   constexpr int64_t block_k = 8;
+  const bool Y_streamed = size_m * size_k * sizeof(float) > bb::streamed_bytes;
   #pragma omp parallel num_threads(threads)
   {
     const size_t bytes_row = bb_aligned(bb_blocks(size_k, block_k) * block_m * block_k * sizeof(float));
@@ -101,11 +102,11 @@ static void layer_norm_kernel(
         for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
           const float negate_value_1 = -mean[row_1];
           const float scale_entry = scale[row_1];
-          #pragma omp simd
-          for (int64_t col = 0; col < k_count; ++col) {
-            Y_block[row_1 * size_k + col] = ((row_k[row_1 * block_k + col] + negate_value_1) * scale_entry) * g_block[col];
-          }
+          bb::write_row(Y_block + row_1 * size_k, k_count, Y_streamed, [&](int64_t col) {
+            return ((row_k[row_1 * block_k + col] + negate_value_1) * scale_entry) * g_block[col];
+          });
         }
+        if (Y_streamed) bb::settle_streams();
       }
     }
   }

@@ -31,6 +31,7 @@ static void user_operator_kernel(
     int threads) {
   constexpr int64_t block_m = 4;
   constexpr int64_t block_n = 8;
+  const bool Y_streamed = size_m * size_n * sizeof(float) > bb::streamed_bytes;
   #pragma omp parallel num_threads(threads)
   {
     #pragma omp for collapse(2) schedule(static)
@@ -45,11 +46,11 @@ static void user_operator_kernel(
 
       // Y[m, n] = double(weight(X[m, n], 0.5) * 0.25)
       for (int64_t row = 0; row < m_count; ++row) {
-        #pragma omp simd
-        for (int64_t col = 0; col < n_count; ++col) {
-          Y_block[row * size_n + col] = double_1(weight(X_block[row * size_n + col], 0.5f) * 0.25f);
-        }
+        bb::write_row(Y_block + row * size_n, n_count, Y_streamed, [&](int64_t col) {
+          return double_1(weight(X_block[row * size_n + col], 0.5f) * 0.25f);
+        });
       }
+      if (Y_streamed) bb::settle_streams();
     }
   }
 }
