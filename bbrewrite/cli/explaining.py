@@ -11,16 +11,15 @@ from typing import Any
 
 import click
 
+from bbrewrite.cli.derivations import CheckedDerivations, heading, rule_place, verdict_text
 from bbrewrite.cli.fusing import progress, read_request
-from bbrewrite.explain.abbreviate import Abbreviator
-from bbrewrite.explain.checking import StepChecker, Verdict
-from bbrewrite.explain.derivation import Derivation, Step, derive
+from bbrewrite.explain.checking import Verdict
+from bbrewrite.explain.derivation import Step
 from bbrewrite.explain.statistics import RuleStatistics, rule_statistics
 from bbrewrite.explain.why_not import Answer, Failure, Investigation, find_rule, why_not
 from bbrewrite.lang.diagnostics import counted
 from bbrewrite.pipeline import Fusion, Snapshot, candidate_movements
 from bbrewrite.resources import resource_directory
-from bbrewrite.rules.rules import Rule
 
 _MOST_PLACES = 5
 _WIDTH = 100
@@ -31,8 +30,10 @@ def explain_fusion(fusion: Fusion, parts: Sequence[str], as_json: bool) -> bool:
     found: dict[str, Any] = {}
     right = True
     if "explain" in parts:
-        printer = _Printer(fusion)
-        right = printer.is_right
+        with progress() as say:
+            derivations = CheckedDerivations(fusion, say)
+        printer = _Printer(derivations)
+        right = derivations.is_right
         if as_json:
             found["derivations"] = printer.derivations_json()
             found["ok"] = right
@@ -74,44 +75,19 @@ def why_not_command(name: str, paths: tuple[Path, ...], rules: Path | None, **ch
 
 
 class _Printer:
-    """Makes derivations, checks their steps and prints them."""
+    """Prints derivations whose steps were checked."""
 
-    def __init__(self, fusion: Fusion) -> None:
-        request = fusion.request
-        table = request.rules.table
-        with progress() as say:
-            say("deriving")
-            explained = derive(
-                request.blocks, fusion.graph, fusion.fused.terms, request.rules, table, request.fast_math
-            )
-            checker = StepChecker(explained.program, explained.indices, table)
-            self._derivations: list[tuple[Derivation, list[tuple[Step, Verdict]]]] = []
-            for derivation in explained.derivations:
-                checked: list[tuple[Step, Verdict]] = []
-                for number, step in enumerate(derivation.steps, 1):
-                    say(f"checking step {number} of {len(derivation.steps)}")
-                    checked.append((step, checker.check(step)))
-                self._derivations.append((derivation, checked))
-        self._abbreviator = Abbreviator(explained.definitions, explained.indices, table)
-
-    @property
-    def is_right(self) -> bool:
-        """Whether there is a derivation of every output and no step is wrong."""
-        complete = all(derivation.complete for derivation, _ in self._derivations)
-        return complete and not self._wrong
-
-    @property
-    def _wrong(self) -> list[Step]:
-        return [step for _, checked in self._derivations for step, verdict in checked if verdict.differs]
+    def __init__(self, derivations: CheckedDerivations) -> None:
+        self._derivations = derivations
 
     def print_derivations(self) -> None:
         number = 0
-        for derivation, checked in self._derivations:
-            click.echo(f"\n{_heading(derivation, checked)}")
+        for derivation, checked in self._derivations.all:
+            click.echo(f"\n{heading(derivation, checked)}")
             for step, verdict in checked:
                 number += 1
                 self._print_step(number, step, verdict)
-        wrong = self._wrong
+        wrong = self._derivations.wrong
         if wrong:
             names = ", ".join(dict.fromkeys(step.rule.name for step in wrong))
             click.echo(f"\nWRONG: {counted(len(wrong), 'step')} of these do not hold; the rules at fault: {names}")
@@ -119,18 +95,18 @@ class _Printer:
     def _print_step(self, number: int, step: Step, verdict: Verdict) -> None:
         rule = step.rule
         backwards = "" if step.forward else ", from right to left"
-        click.echo(f"\n{number:3}  {rule.name}  ({_place(rule)}){backwards}")
+        click.echo(f"\n{number:3}  {rule.name}  ({rule_place(rule)}){backwards}")
         if rule.meaning:
             click.echo(f"     {rule.meaning}")
         click.echo(f"     in {step.definition}" + (f", inside {', '.join(step.loops)}" if step.loops else ""))
-        click.echo(f"       {self._abbreviator.text(step.before)}")
-        click.echo(f"    => {self._abbreviator.text(step.after)}")
-        click.echo(f"     {_verdict_text(verdict)}")
+        click.echo(f"       {self._derivations.abbreviator.text(step.before)}")
+        click.echo(f"    => {self._derivations.abbreviator.text(step.after)}")
+        click.echo(f"     {verdict_text(verdict)}")
 
     def derivations_json(self) -> list[dict[str, Any]]:
         number = 0
         found: list[dict[str, Any]] = []
-        for derivation, checked in self._derivations:
+        for derivation, checked in self._derivations.all:
             steps: list[dict[str, Any]] = []
             for step, verdict in checked:
                 number += 1
@@ -138,44 +114,18 @@ class _Printer:
                     {
                         "number": number,
                         "rule": step.rule.name,
-                        "place": _place(step.rule),
+                        "place": rule_place(step.rule),
                         "meaning": step.rule.meaning,
                         "forward": step.forward,
                         "definition": step.definition,
                         "inside": list(step.loops),
-                        "before": self._abbreviator.full(step.before),
-                        "after": self._abbreviator.full(step.after),
+                        "before": self._derivations.abbreviator.full(step.before),
+                        "after": self._derivations.abbreviator.full(step.after),
                         "checked": None if not verdict.compared else verdict.agrees,
                     }
                 )
             found.append({"output": derivation.output, "complete": derivation.complete, "steps": steps})
         return found
-
-
-def _heading(derivation: Derivation, checked: list[tuple[Step, Verdict]]) -> str:
-    heading = f"derivation of {derivation.output}: "
-    if not derivation.complete:
-        return heading + "NOT FOUND. Please report it with the program and rules."
-    if derivation.source == derivation.target:
-        return heading + "it stays as it is"
-    if not checked:
-        return heading + "by the steps above"
-    agreeing = sum(verdict.agrees for _, verdict in checked)
-    return heading + f"{counted(len(checked), 'step')}, {agreeing} checked"
-
-
-def _place(rule: Rule) -> str:
-    return f"{rule.span.source.name}:{rule.span.line}"
-
-
-def _verdict_text(verdict: Verdict) -> str:
-    if verdict.difference is not None:
-        one, other = verdict.difference
-        sizes = ", ".join(f"{name} = {size}" for name, size in (verdict.sizes or {}).items())
-        return f"WRONG: the two sides differ, {one:.9g} and {other:.9g}, at {sizes}"
-    if not verdict.compared:
-        return "not checked: at small sizes nothing is defined that could be compared"
-    return f"checked: both sides agree on {verdict.compared} entries"
 
 
 def _print_idle_rules(fusion: Fusion) -> None:
@@ -191,7 +141,7 @@ def _print_idle_rules(fusion: Fusion) -> None:
     if kept:
         click.echo("\nrules that only a condition kept from firing:")
     for answer in kept:
-        click.echo(f"  {answer.rule.name}  ({_place(answer.rule)})")
+        click.echo(f"  {answer.rule.name}  ({rule_place(answer.rule)})")
         _print_failure(answer.failures[0], "    ")
     rest = [answer.rule.name for answer in idle if not answer.by_condition]
     if rest:
@@ -201,7 +151,7 @@ def _print_idle_rules(fusion: Fusion) -> None:
 
 def _print_answer(answer: Answer) -> None:
     rule = answer.rule
-    click.echo(f"{rule.name}  ({_place(rule)})" + (f"\n{rule.meaning}" if rule.meaning else ""))
+    click.echo(f"{rule.name}  ({rule_place(rule)})" + (f"\n{rule.meaning}" if rule.meaning else ""))
     if answer.off:
         click.echo(f'it is off: @fast_math("{rule.fast_math}"); --fast-math turns it on')
     if answer.hits:

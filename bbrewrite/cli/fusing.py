@@ -17,7 +17,7 @@ from bbrewrite.cli.exit_codes import WRONG_RESULT
 from bbrewrite.cli.report import print_fusion
 from bbrewrite.codegen.project import project_files
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted
-from bbrewrite.pipeline import Request, fuse, make_request, read_program
+from bbrewrite.pipeline import Fusion, Request, fuse, make_request, read_program
 from bbrewrite.rules.load import load_rules
 from bbrewrite.timing import timed
 
@@ -42,7 +42,7 @@ def progress() -> Generator[Callable[[str], None]]:
         yield status.update
 
 
-def fuse_command(explain: bool, stats: bool, snapshots: bool, as_json: bool, **options: Any) -> None:
+def fuse_command(explain: bool, stats: bool, snapshots: bool, html: Path | None, as_json: bool, **options: Any) -> None:
     """Prints the fused block program and its movement, and what else is asked for.
 
     Exits with 1 where a step of the derivation does not hold.
@@ -55,12 +55,24 @@ def fuse_command(explain: bool, stats: bool, snapshots: bool, as_json: bool, **o
         print_fusion(Console(highlight=False), fusion)
     asked = {"explain": explain, "stats": stats, "snapshots": snapshots}
     parts = [name for name, wanted in asked.items() if wanted]
+    if html is not None:
+        _write_page(html, fusion)
     if not parts and not as_json:
         return
     from bbrewrite.cli.explaining import explain_fusion
 
     if not explain_fusion(fusion, parts, as_json):
         click.get_current_context().exit(WRONG_RESULT)
+
+
+def _write_page(path: Path, fusion: Fusion) -> None:
+    from bbrewrite.cli.derivations import CheckedDerivations
+    from bbrewrite.cli.html_report import write_html_report
+
+    with progress() as step:
+        derivations = CheckedDerivations(fusion, step)
+    write_html_report(path, fusion, derivations)
+    click.echo(f"wrote {path}", err=True)
 
 
 def codegen_command(output: Path, **options: Any) -> None:

@@ -135,6 +135,7 @@ def run(**options: Any) -> None:
 @click.option("--explain", is_flag=True, help="The derivation of the plan, each step checked.")
 @click.option("--stats", is_flag=True, help="Tries, hits, time and new nodes of every rule.")
 @click.option("--snapshots", is_flag=True, help="The plans from which the cheapest was chosen.")
+@click.option("--html", type=click.Path(path_type=Path), help="A page to write: pictures of both forms, and the steps.")
 @click.option("--json", "as_json", is_flag=True, help="What these options ask for as one JSON object.")
 def fuse(**options: Any) -> None:
     """Print the fused block program and its data movement."""

@@ -16,6 +16,7 @@ from bbrewrite.cli.wrapping import wrapped
 from bbrewrite.pipeline import Fusion, Movement, RunResult
 from bbrewrite.plan.printing import print_kernel_program
 from bbrewrite.timing import spread
+from bbrewrite.units import byte_count, operation_count
 from bbrewrite.verify.compare import Comparison
 
 _WIDE_SPREAD = 0.2  # of the middle half of repetitions, relative to their median
@@ -30,7 +31,7 @@ def print_run(console: Console, result: RunResult) -> None:
     print_block_program(console, fusion.text)
     _print_kernels(console, fusion)
     times = (median(result.unfused_ms), median(result.fused_ms))
-    _print_table(console, [*_movement_rows(fusion.before, fusion.after), _time_row("time", *times)])
+    _print_table(console, [*movement_rows(fusion.before, fusion.after), _time_row("time", *times)])
     _print_spread(console, result)
     print_derivation(console, fusion)
     _print_verdict(console, result.comparison)
@@ -64,7 +65,7 @@ def print_fusion(console: Console, fusion: Fusion) -> None:
     """The fused block program, its data movement and derivation."""
     print_block_program(console, fusion.text)
     _print_kernels(console, fusion)
-    _print_table(console, _movement_rows(fusion.before, fusion.after))
+    _print_table(console, movement_rows(fusion.before, fusion.after))
     print_derivation(console, fusion)
     _print_notes(console, fusion)
 
@@ -128,12 +129,13 @@ def _print_verdict(console: Console, comparison: Comparison) -> None:
             console.print(f"  {remark}", markup=False)
 
 
-def _movement_rows(before: Movement, after: Movement) -> list[_Row]:
+def movement_rows(before: Movement, after: Movement) -> list[_Row]:
+    """What both forms move and compute, for a table."""
     return [
         ("kernels", str(before.kernels), str(after.kernels), ""),
         ("buffers", str(before.buffers), str(after.buffers), ""),
         ("global memory", byte_count(before.global_bytes), byte_count(after.global_bytes), _less(before, after)),
-        ("arithmetic", _operations(before.flops), _operations(after.flops), ""),
+        ("arithmetic", operation_count(before.flops), operation_count(after.flops), ""),
         ("local memory", byte_count(before.local_bytes), byte_count(after.local_bytes), ""),
     ]
 
@@ -155,23 +157,6 @@ def _print_spread(console: Console, result: RunResult) -> None:
             f"note: timings vary by {unfused:.0%} (unfused) and {fused:.0%} (fused), as on a busy machine\n",
             markup=False,
         )
-
-
-def byte_count(count: float) -> str:
-    """Bytes in binary units: "12.5 MiB"."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
-
-
-def _operations(count: float) -> str:
-    for unit in ("", " k", " M", " G"):
-        if count < 1000:
-            return f"{count:.0f} flop" if not unit else f"{count:.1f}{unit}flop"
-        count /= 1000
-    return f"{count:.1f} Tflop"
 
 
 def _time(milliseconds: float) -> str:

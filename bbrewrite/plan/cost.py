@@ -53,6 +53,7 @@ class Event:
     loops: tuple[str, ...]
     shared: str | None = None
     once: bool = False  # one processor does it, where nothing is shared out
+    tensor: str = ""  # whose blocks are loaded or stored
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class _Summary:
                 case Store(tensor, expression):
                     axes = self._typing.block(expression).axes
                     stored = place.around(tensor.indices).event(float(tensor.element.size_bytes), axes)
-                    self._stores.append(replace(stored, once=True))
+                    self._stores.append(replace(stored, once=True, tensor=tensor.name))
                     self._statement(expression, place, loaded)
                 case Merge(target, source, _):
                     # Each processor reads the blocks of all; how many there are is known when costs are evaluated.
@@ -161,7 +162,8 @@ class _Summary:
                     if term not in loaded:
                         loaded.add(term)
                         size = float(self._tensors[tensor].element.size_bytes)
-                        self._loads.append(place.event(size, self._typing.block(term).axes))
+                        loaded_blocks = place.event(size, self._typing.block(term).axes)
+                        self._loads.append(replace(loaded_blocks, tensor=tensor))
                 case Apply():
                     self._operator(term, place)
                 case _:
