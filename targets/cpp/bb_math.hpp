@@ -1,8 +1,8 @@
 // Scalar mathematics on float and double, as generated loops call it. Every float function but pow is straight-line code
 // that vectorises inside `#pragma omp simd` loops, and so are double exp, sigmoid, silu and gelu_tanh; the other
-// transcendental double functions call the C library. Infinities and NaN keep their meaning (no -ffast-math), results below the smallest
-// normal number may be zero, and the sign of a zero is not kept. Errors are a few units in the last place;
-// tests/cpp/math.cpp states and checks them.
+// transcendental double functions call the C library. Infinities and NaN keep their meaning (no -ffast-math), results
+// below the smallest normal number may be zero, and the sign of a zero is not kept. Errors are a few units in the last
+// place, whatever the argument; tests/cpp/math.cpp states and checks them.
 //
 // The polynomials are minimax fits made for this file, with coefficients rounded to the working precision.
 #pragma once
@@ -127,7 +127,8 @@ BB_INLINE float erf(float x) {
   g = fused(g, c, 0x1.20b494p0f);
   g = fused(g, c, 0x1.714768p-13f);
   const float far = __builtin_copysignf(1.0f - exp_inside(-g), x);
-  return a < 0.9f ? fused(x, s, x) : far;
+  const float y = a < 0.9f ? fused(x, s, x) : far;
+  return x == x ? y : x;
 }
 
 BB_INLINE float gelu(float x) { return 0.5f * x * (1.0f + bb::erf(x * 0x1.6a09e6p-1f)); }
@@ -142,19 +143,47 @@ BB_INLINE float softplus(float x) { return (x < 0.0f ? 0.0f : x) + bb::log1p(bb:
 
 namespace detail {
 
-// x = n pi/2 + r, reduced in double with pi/2 in three parts, of which n times the first two is exact. The quadrant is
-// in the low bits of `n`. NaN beyond 2^30, where a double no longer holds the remainder without a fused operation.
+// 2/pi without the leading bits that are multiples of 4 in its product with any x of a range, as Payne and Hanek reduce
+// angles. The ranges end at 2^48, 2^70, ..., so that a product stays below 2^48. Two parts of 28 bits make it exact in
+// double, a third of 53 holds what is left where these cancel.
+constexpr int turn_ranges = 5;
+struct Turns {
+  double part[3][turn_ranges];
+};
+constexpr Turns two_over_pi_by_range() {
+  constexpr uint64_t two_over_pi[] = {0xa2f9836e4e441529, 0xfc2757d1f534ddc0,
+                                      0xdb6295993c439041, 0xfe5163abdebbc561};
+  Turns turns{};
+  for (int range = 0; range < turn_ranges; ++range)
+    for (int part = 0, bit = 22 * range; part < 3; ++part) {
+      const int end = bit + (part < 2 ? 28 : 53);
+      uint64_t bits = 0;
+      for (; bit < end; ++bit) bits = bits << 1 | (two_over_pi[bit / 64] >> (63 - bit % 64) & 1);
+      turns.part[part][range] = double(bits) * __builtin_bit_cast(double, uint64_t(1023 - end) << 52);
+    }
+  return turns;
+}
+constexpr Turns turns = two_over_pi_by_range();
+
+BB_INLINE double turn_part(int part, double size) {
+  double value = turns.part[part][0];
+  _Pragma("GCC unroll 8") for (int range = 1; range < turn_ranges; ++range)
+    value = size >= __builtin_bit_cast(double, uint64_t(1023 + 26 + 22 * range) << 52) ? turns.part[part][range] : value;
+  return value;
+}
+
+// x = n pi/2 + r, for any float without a branch, so that loops stay vectorised; the quadrant is in the low bits of n.
+// Infinities become NaN.
 struct Quadrant {
   float r;
   uint32_t n;
 };
 BB_INLINE Quadrant reduce_angle(float x) {
-  const double magic = 0x1.8p52;
-  const double shifted = double(x) * 0x1.45f306dc9c883p-1 + magic;
-  const double n = shifted - magic;
-  const double r = ((x - n * 0x1.921fb4p0) - n * 0x1.4442dp-24) - n * 0x1.8469898cc517p-48;
-  const float inside = __builtin_fabsf(x) <= 0x1p30f ? float(r) : __builtin_nanf("");
-  return {inside, uint32_t(__builtin_bit_cast(uint64_t, shifted))};
+  const double size = __builtin_fabsf(x), magic = 0x1.8p52;
+  const double high = x * turn_part(0, size), middle = x * turn_part(1, size), low = x * turn_part(2, size);
+  const double shifted = (high + middle + low) + magic;
+  const double rest = ((high - (shifted - magic)) + middle) + low;
+  return {float(rest * 0x1.921fb54442d18p0), uint32_t(__builtin_bit_cast(uint64_t, shifted))};
 }
 
 BB_INLINE float sin_of(Quadrant q) {

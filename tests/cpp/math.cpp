@@ -30,8 +30,10 @@ template <class T> static double ulps(T got, long double want, double floor) {
   const T rounded = T(want);
   if (isinf((double)rounded) || isinf((double)got)) return got == rounded ? 0 : 1e30;
   if (isnan(got)) return 1e30;
+  const double smallest = sizeof(T) == 4 ? 0x1p-126 : 0x1p-1022;
+  if (got == 0 && fabs((double)want) < smallest) return 0;  // as bb_math.hpp allows
   int e;
-  const double size = fmax(fabs((double)want), floor);
+  const double size = fmax(fabs((double)want), fmax(floor, smallest));
   frexp(size, &e);
   return double(fabsl((long double)got - want) / ldexpl(1, e - (sizeof(T) == 4 ? 24 : 53)));
 }
@@ -65,8 +67,9 @@ static void accuracy(const char* name, F f, R reference, double lo, double hi, d
 // Functions whose argument spans many magnitudes are sampled by bit pattern as well.
 template <class F, class R> static void by_pattern(const char* name, F f, R reference, uint32_t lo, uint32_t hi, double limit, double floor = 0) {
   double worst = 0, at = 0;
-  for (uint32_t u = lo; u < hi; u += 9973) {
-    const float x = bits(u);
+  const uint64_t step = hi - lo < 1000 ? 1 : 9973;
+  for (uint64_t u = lo; u < hi; u += step) {
+    const float x = bits(uint32_t(u));
     const double e = ulps<float>(f(x), reference(double(x)), floor);
     if (e > worst) worst = e, at = x;
   }
@@ -76,6 +79,14 @@ template <class F, class R> static void by_pattern(const char* name, F f, R refe
 }
 #define PATTERN(name, reference, lo, hi, limit, ...) \
   by_pattern(#name, [](float x) { return bb::name(x); }, [](double x) -> double { return reference; }, lo, hi, limit, ##__VA_ARGS__)
+
+// All exponents of both signs, subnormal numbers, infinities and NaN.
+#define EVERYWHERE(name, reference, limit)                        \
+  PATTERN(name, reference, 0x00000000u, 0xffffffffu, limit);      \
+  PATTERN(name, reference, 0x7f7ffff0u, 0x7f800010u, limit);      \
+  PATTERN(name, reference, 0xff7ffff0u, 0xff800010u, limit);      \
+  PATTERN(name, reference, 0x00000001u, 0x00800010u, limit);      \
+  PATTERN(name, reference, 0x80000001u, 0x80800010u, limit)
 
 static double sigmoid_of(double x) { return 1 / (1 + exp(-x)); }
 
@@ -110,8 +121,14 @@ static void float_accuracy() {
   FLOAT(sin, sin(x), -1e5, 1e5, 2);
   FLOAT(cos, cos(x), -10, 10, 2);
   FLOAT(cos, cos(x), -1e5, 1e5, 2);
-  PATTERN(sin, sin(x), 0x00800000u, 0x4e800000u, 2, 1e-2);
-  PATTERN(cos, cos(x), 0x00800000u, 0x4e800000u, 2, 1e-2);
+  EVERYWHERE(sin, sin(x), 2);
+  EVERYWHERE(cos, cos(x), 2);
+  EVERYWHERE(exp, exp(x), 1.5);
+  EVERYWHERE(expm1, expm1(x), 2);
+  EVERYWHERE(log, log(x), 1.5);
+  EVERYWHERE(log1p, log1p(x), 2.5);
+  EVERYWHERE(tanh, tanh(x), 3);
+  EVERYWHERE(erf, erf(x), 2);
   PATTERN(sqrt, sqrt(x), 0x00800000u, 0x7f800000u, 0.5001);
   PATTERN(rsqrt, 1 / sqrt(x), 0x00800000u, 0x7f800000u, 1.5);
   PATTERN(recip, 1 / x, 0x00800000u, 0x7e800000u, 0.5001);
