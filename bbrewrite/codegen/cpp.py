@@ -14,7 +14,7 @@ from bbrewrite.codegen.functions import FunctionPrinter
 from bbrewrite.codegen.kernels import KernelFunction, print_kernel
 from bbrewrite.codegen.names import Names
 from bbrewrite.codegen.prepared import PreparedWeight, prepared_weights
-from bbrewrite.codegen.text import Writer, signature, storage_type, value_type
+from bbrewrite.codegen.text import Writer, signature, storage_type
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.plan.kernel import KernelProgram
@@ -54,7 +54,7 @@ class EntryPoint:
         for tensor, name in self.tensor_arguments:
             constant = "const " if tensor.role in (Role.INPUT, Role.WEIGHT) else ""
             weight = next((weight for weight in self.prepared if weight.tensor == tensor), None)
-            kind = value_type(weight.element) if weight else storage_type(tensor.element)
+            kind = storage_type(weight.element) if weight else storage_type(tensor.element)
             taken.append(f"{constant}{kind}* {name}")
         taken += [f"int64_t {name}" for _, name in self.extent_arguments] + ["int threads"]
         return signature(f"void {self.name}", taken)
@@ -126,7 +126,7 @@ def entry_point(program: KernelProgram, name: str) -> EntryPoint:
 def _preparation_text(point: EntryPoint, weight: PreparedWeight) -> str:
     writer = Writer()
     rows, columns = ("n", "k") if weight.transposed else ("k", "n")
-    kinds = storage_type(weight.tensor.element), value_type(weight.element)
+    kinds = storage_type(weight.tensor.element), storage_type(weight.element)
     parameters = [f"const {kinds[0]}* weight", f"{kinds[1]}* packed", f"int64_t {rows}", f"int64_t {columns}"]
     with writer.block(signature(f'extern "C" size_t {point.preparation(weight)}', [*parameters, "int threads"])):
         function = "prepare_nk" if weight.transposed else "prepare_kn"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from bbrewrite.codegen.access import classify, is_row_contiguous
 from bbrewrite.codegen.describe import describe
 from bbrewrite.codegen.first_iterations import without_fills
+from bbrewrite.codegen.narrow import are_narrow, with_narrow_operands
 from bbrewrite.codegen.rows import merge_rows, single_rows
 from bbrewrite.codegen.scalars import entries, value_element, work_of
 from bbrewrite.codegen.steps import (
@@ -52,7 +53,7 @@ def flatten(kernel: Kernel, table: OperatorTable, prepared: frozenset[str] = fro
 
     Raises BlockTypeError for an ill-typed expression.
     """
-    memory = _Memory(without_views(kernel), table, prepared)
+    memory = _Memory(without_views(with_narrow_operands(kernel)), table, prepared)
     steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid), kernel.is_split)
     steps = merge_rows(without_fills(steps), kernel.indices, memory.typing, table)
     return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed), single_rows(steps))
@@ -293,12 +294,15 @@ class _StatementFlattener:
         element = self._product_element(product)
         transposed = not (isinstance(right, Apply) and right.operator == "transpose")
         right = right if transposed else right.children[0]
+        if are_narrow(left, right, self._memory.tensors, self._memory.kernel.indices):
+            assert isinstance(left, Read)
+            assert isinstance(right, Read)
+            return left, self._packed(right, transposed, Element.BF16)
         # The right operand first: it may be packed from the target, which the left one is copied from.
         source = self._right_source(right, element)
         rows = self._memory.kernel.indices[self._typing.block(left).axes[0]].block or 1
-        if isinstance(source, Read) and source.tensor in self._memory.prepared:
-            return self._left_operand(left, element), PreparedOperand(source, transposed, element)
         in_place = rows <= _FEW_ROWS and not transposed and self._has_dense_rows(source, element)
+        in_place = in_place and not (isinstance(source, Read) and source.tensor in self._memory.prepared)
         ready = source if in_place else self._packed(source, transposed, element)
         return self._left_operand(left, element), ready
 
@@ -325,7 +329,9 @@ class _StatementFlattener:
             case _:
                 return self._in_block(term, element)
 
-    def _packed(self, source: Read | Local, transposed: bool, element: Element) -> PackedOperand:
+    def _packed(self, source: Read | Local, transposed: bool, element: Element) -> PackedOperand | PreparedOperand:
+        if isinstance(source, Read) and source.tensor in self._memory.prepared:
+            return PreparedOperand(source, transposed, element)
         key = source, transposed, element
         if key not in self._scope.packed:
             rows, columns = self._typing.block(source).axes

@@ -34,7 +34,7 @@ from bbrewrite.codegen.steps import (
     leaves_read,
     walk_steps,
 )
-from bbrewrite.codegen.text import Writer, signature, storage_type, value_type
+from bbrewrite.codegen.text import Writer, signature, storage_type
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Local, Read
@@ -156,7 +156,7 @@ class _KernelPrinter:
     def _qualified(self, tensor: Tensor) -> str:
         constant = "" if tensor in self._kernel.writes else "const "
         weight = self._prepared.get(tensor.name)
-        kind = value_type(weight.element) if weight else storage_type(tensor.element)
+        kind = storage_type(weight.element) if weight else storage_type(tensor.element)
         return f"{constant}{kind}* __restrict"
 
     # Threads and memory
@@ -270,7 +270,7 @@ class _KernelPrinter:
 
     @staticmethod
     def _kind(block: LocalBlock | PackedOperand) -> str:
-        return value_type(block.element if isinstance(block, PackedOperand) else compute_element(block.type.element))
+        return storage_type(block.element if isinstance(block, PackedOperand) else compute_element(block.type.element))
 
     # Loops over blocks
 

@@ -29,7 +29,7 @@ class PreparedWeight:
 
     tensor: Tensor
     transposed: bool
-    element: Element  # of the packed matrix, a compute type
+    element: Element  # of the packed matrix, a compute type or BF16
 
 
 def prepared_weights(program: KernelProgram, table: OperatorTable) -> tuple[PreparedWeight, ...]:
@@ -62,7 +62,10 @@ def _use(step: Step, read: Read, kernel: Kernel) -> PreparedWeight | None:
     shape = classify(read, kernel.indices)
     if tensor.role is not Role.WEIGHT or not shape.placed or shape.guarded or shape.axes != (0, 1):
         return None
-    columns = read.addresses[0 if transposed else 1].plain_index
-    assert columns is not None
-    block = kernel.indices[columns].block or 1
-    return PreparedWeight(tensor, transposed, element) if block % _COLUMNS == 0 else None
+    along, across = reversed(read.addresses) if transposed else read.addresses
+    assert along.plain_index is not None
+    assert across.plain_index is not None
+    fits = (kernel.indices[across.plain_index].block or 1) % _COLUMNS == 0
+    # Rows of bf16 are packed in pairs.
+    fits &= element is not Element.BF16 or (kernel.indices[along.plain_index].block or 1) % 2 == 0
+    return PreparedWeight(tensor, transposed, element) if fits else None

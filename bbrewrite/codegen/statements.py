@@ -284,7 +284,7 @@ class StepPrinter:
         contracted, wide = (columns, rows) if step.transposed else (rows, columns)
         place = scope.place(step.source)
         row, column = place.strides
-        packed, kind = scope.locals[step.packed.name], value_type(step.packed.element)
+        packed, kind = scope.locals[step.packed.name], storage_type(step.packed.element)
         if column == "1":
             call = (
                 f"bb::pack_{'nk' if step.transposed else 'kn'}({packed}, {place.pointer}, {row}, {contracted}, {wide});"
@@ -294,7 +294,7 @@ class StepPrinter:
             call = f"bb::pack_strided({packed}, {place.pointer}, {strides}, {contracted}, {wide});"
         if place.inside:
             size = f"bb::packed_size<{kind}>({contracted}, {wide})"
-            call = f"if ({place.inside}) {call} else std::fill_n({packed}, {size}, {kind}(0));"
+            call = f"if ({place.inside}) {call} else std::fill_n({packed}, {size}, {kind}{{}});"
         self._writer.line(call)
 
     def _product(self, step: Product) -> None:

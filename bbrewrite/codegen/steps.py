@@ -22,7 +22,7 @@ class PackedOperand:
     name: str
     contracted: int
     columns: int
-    element: Element  # a compute type
+    element: Element  # a compute type, or BF16
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class PreparedOperand:
 
     source: Read
     transposed: bool
-    element: Element  # a compute type
+    element: Element  # a compute type, or BF16
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,9 @@ def openvino(workload: Workload, threads: int) -> Contender | None:
     def tensor(array: Array) -> Any:
         if workload.element == "f32":
             return ov.Tensor(array, shared_memory=True)
-        return ov.Tensor(workload.stored(array).view(np.uint16), array.shape, kind)
+        made = ov.Tensor(kind, ov.Shape(array.shape))
+        made.data.view(np.uint16)[...] = workload.stored(array).view(np.uint16)
+        return made
 
     last = op.constant(np.array([-1], np.int64))
     leading = (1,) if workload.is_attention else ()

@@ -47,10 +47,10 @@ static Guarded a_memory, b_memory, c_memory, packed_memory, other_memory;
 
 // Element (p, j) of a packed matrix, by the layout that bb_dot.hpp states.
 template <class T> static T packed_element(const T* packed, long k, long n, long p, long j) {
-  const long full = bb::panel_width<T>, vector = BB_VECTOR_BYTES / sizeof(T);
+  const long full = bb::panel_width<T>, vector = BB_VECTOR_BYTES / sizeof(bb::sum_t<T>), group = bb::panel_group<T>;
   const long first = j / full * full, columns = n - first < full ? n - first : full;
-  const long width = (columns + vector - 1) / vector * vector;
-  return packed[first * k + p * width + (j - first)];
+  const long width = (columns + vector - 1) / vector * vector, rows = (k + group - 1) / group * group;
+  return packed[first * rows + (p / group * width + (j - first)) * group + p % group];
 }
 
 template <class T, class S> static void packing(long k, long n, long gap) {
@@ -69,28 +69,33 @@ template <class T, class S> static void packing(long k, long n, long gap) {
     bool right = true;
     for (long p = 0; p < k; ++p)
       for (long j = 0; j < n; ++j)
-        right &= packed_element(packed, k, n, p, j) == T(bb::load(transposed ? src[j * ld + p] : src[p * ld + j]));
+        right &= double(bb::load(packed_element(packed, k, n, p, j))) == double(bb::load(transposed ? src[j * ld + p] : src[p * ld + j]));
     CHECK(right, "packing k=%ld n=%ld transposed=%d element size %zu", k, n, transposed, sizeof(S));
     CHECK(memcmp(packed, again, bytes) == 0, "strided packing k=%ld n=%ld transposed=%d", k, n, transposed);
   }
 }
 
-template <class T> static void product(long m, long n, long k, long gap) {
+template <class S> static void product(long m, long n, long k, long gap) {
   const long lda = k + gap, ldb = n + gap, ldc = n + gap;
   const size_t a_size = k ? size_t(m - 1) * lda + k : 0, b_size = k ? size_t(k - 1) * ldb + n : 0, c_size = size_t(m - 1) * ldc + n;
-  T *a = a_memory.take<T>(a_size), *b = b_memory.take<T>(b_size), *c = c_memory.take<T>(c_size);
-  T* packed = packed_memory.take<T>(bb::packed_size<T>(k, n));
+  using T = bb::sum_t<S>;
+  S *a = a_memory.take<S>(a_size), *b = b_memory.take<S>(b_size), *packed = packed_memory.take<S>(bb::packed_size<S>(k, n));
+  T* c = c_memory.take<T>(c_size);
   const T mark = T(12345.678);
   fill(a, a_size);
   fill(b, b_size);
   bb::pack_kn(packed, b, ldb, k, n);
   for (int way = 0; way < 4; ++way) {
     const int add = way & 1, unpacked = way & 2;
+    if (unpacked && bb::panel_group<S> > 1) break;
     for (size_t i = 0; i < c_size; ++i) c[i] = long(i % ldc) < n ? T(add ? 0.5 : NAN) : mark;
     c[-1] = mark;
-    if (unpacked && add) bb::dot_kn_add(c, ldc, a, lda, b, ldb, m, n, k);
-    else if (unpacked) bb::dot_kn_set(c, ldc, a, lda, b, ldb, m, n, k);
-    else if (add) bb::dot_add(c, ldc, a, lda, packed, m, n, k);
+    if constexpr (bb::panel_group<S> == 1) {
+      if (unpacked && add) bb::dot_kn_add(c, ldc, a, lda, b, ldb, m, n, k);
+      else if (unpacked) bb::dot_kn_set(c, ldc, a, lda, b, ldb, m, n, k);
+    }
+    if (unpacked) {
+    } else if (add) bb::dot_add(c, ldc, a, lda, packed, m, n, k);
     else bb::dot_set(c, ldc, a, lda, packed, m, n, k);
     bool right = true, kept = c[-1] == mark;
     for (size_t i = 0; i < c_size; ++i) {
@@ -100,10 +105,10 @@ template <class T> static void product(long m, long n, long k, long gap) {
         continue;
       }
       double want = add ? 0.5 : 0;
-      for (long p = 0; p < k; ++p) want += double(a[r * lda + p]) * double(b[p * ldb + j]);
+      for (long p = 0; p < k; ++p) want += double(bb::load(a[r * lda + p])) * double(bb::load(b[p * ldb + j]));
       right &= double(c[i]) == want;  // exact: the operands are small multiples of 1/8
     }
-    CHECK(right, "product m=%ld n=%ld k=%ld gap=%ld way=%d element size %zu", m, n, k, gap, way, sizeof(T));
+    CHECK(right, "product m=%ld n=%ld k=%ld gap=%ld way=%d element size %zu", m, n, k, gap, way, sizeof(S));
     CHECK(kept, "memory outside C, m=%ld n=%ld k=%ld gap=%ld way=%d", m, n, k, gap, way);
   }
 }
@@ -119,10 +124,12 @@ template <class T> static void products() {
 }
 
 // The product for a block of a matrix that was packed whole: rows from p0 on, columns from j0 on.
-template <class T> static void prepared_block(long m, long depth, long width, const T* b, const T* packed, long p0, long k, long j0, long n) {
+template <class S> static void prepared_block(long m, long depth, long width, const S* b, const S* packed, long p0, long k, long j0, long n) {
   const long lda = k + 2, ldc = n + 1;
   const size_t a_size = size_t(m - 1) * lda + k, c_size = size_t(m - 1) * ldc + n;
-  T *a = a_memory.take<T>(a_size), *c = c_memory.take<T>(c_size);
+  using T = bb::sum_t<S>;
+  S* a = a_memory.take<S>(a_size);
+  T* c = c_memory.take<T>(c_size);
   fill(a, a_size);
   for (int add = 0; add < 2; ++add) {
     for (size_t i = 0; i < c_size; ++i) c[i] = T(long(i % ldc) < n && !add ? NAN : 0.5);
@@ -132,7 +139,7 @@ template <class T> static void prepared_block(long m, long depth, long width, co
     for (size_t i = 0; i < c_size; ++i) {
       const long r = long(i) / ldc, j = long(i) % ldc;
       double want = add || j >= n ? 0.5 : 0;
-      for (long p = 0; p < k && j < n; ++p) want += double(a[r * lda + p]) * double(b[(p0 + p) * width + j0 + j]);
+      for (long p = 0; p < k && j < n; ++p) want += double(bb::load(a[r * lda + p])) * double(bb::load(b[(p0 + p) * width + j0 + j]));
       right &= double(c[i]) == want;
     }
     CHECK(right, "prepared m=%ld depth=%ld width=%ld p0=%ld k=%ld j0=%ld n=%ld add=%d", m, depth, width, p0, k, j0, n, add);
@@ -155,7 +162,7 @@ template <class T> static void prepared(long depth, long width) {
   for (long m : {1, 2, 6, 7, 13, 20, 37})
     for (long j0 = 0; j0 < width; j0 += full)
       for (long n : {full, 3 * full, width - j0})
-        for (long p0 : {0l, depth / 3})
+        for (long p0 : {0l, depth / 3 / bb::panel_group<T> * bb::panel_group<T>})
           if (n <= width - j0) prepared_block(m, depth, width, b, packed, p0, (depth - p0 + 1) / 2, j0, n);
 }
 
@@ -171,15 +178,18 @@ int main() {
   packings<float, bb::f16>();
   packings<float, bb::bf16>();
   packings<float, double>();
+  packings<bb::bf16, bb::bf16>();
   packings<double, double>();
   packings<double, float>();
   for (long depth : {2, 9, 40})
     for (long width : {1, 15, 64, 100, 129, 200, 256}) {
       prepared<float>(depth, width);
       prepared<double>(depth, width);
+      prepared<bb::bf16>(depth, width);
     }
   products<float>();
   products<double>();
+  products<bb::bf16>();
 
   char* first = bb::workspace(100);
   CHECK(size_t(first) % 64 == 0, "alignment");

@@ -1,0 +1,82 @@
+"""Products of bf16 from memory: which ones stay bf16, and that nothing is lost by it."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from bbrewrite.codegen.flatten import flatten
+from bbrewrite.codegen.steps import PackedOperand, Product, walk_steps
+from bbrewrite.core.elements import Element
+from bbrewrite.core.operators import builtin_table
+from bbrewrite.core.terms import Number, Read, Term
+from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, walk_statements
+from bbrewrite.runtime.module import compile_program
+from tests.codegen.kernel_cases import BF16, F32, add_to, block, indices, op, output, read, single, tensor, use
+
+TABLE = builtin_table()
+X, W = read("X", "m", "k"), read("W", "n", "k")
+
+
+def _product(kept: Term, left: Element = BF16, right: Element = BF16, transposed: bool = False) -> KernelProgram:
+    """Y = X W' (or X W), where a list of local blocks holds `kept`, and X's row sums are taken from it as well."""
+    total, rows, sums = block("total", "m n"), block("rows", "m k", "k"), block("sums", "m")
+    w = op("transpose", read("W", "k", "n")) if transposed else W
+    body = (
+        Let(sums, Number(0.0)),
+        Loop("k", (Let(rows, kept), add_to(sums, op("row_sum", kept)))),
+        Let(total, Number(0.0)),
+        Loop("k", (add_to(total, op("dot", use(rows), w)),)),
+        Store(output("Y", "m n"), op("row_shift", use(total), use(sums))),
+    )
+    axes = "k n" if transposed else "n k"
+    tensors = tensor("X", "m k", left), tensor("W", axes, right), output("Y", "m n")
+    return single("product", indices(m=20, n=8, k=16), "m n", body, *tensors)
+
+
+@pytest.mark.parametrize(
+    ("program", "narrow"),
+    [
+        pytest.param(_product(X), True, id="loaded"),
+        pytest.param(_product(X, transposed=True), True, id="transposed"),
+        pytest.param(_product(op("multiply", X, 2)), False, id="computed"),
+        pytest.param(_product(X, left=F32), False, id="single precision on the left"),
+        pytest.param(_product(X, right=F32), False, id="single precision on the right"),
+    ],
+)
+def test_operands_that_nobody_computed_stay_bf16(program: KernelProgram, narrow: bool) -> None:
+    (kernel,) = program.kernels
+    products = [step for step in walk_steps(flatten(kernel, TABLE).steps) if isinstance(step, Product)]
+    assert len(products) == 1
+    assert isinstance(products[0].right, PackedOperand)
+    assert (products[0].right.element is BF16) == narrow
+    assert isinstance(products[0].left, Read) == narrow
+
+
+def test_a_load_that_only_products_used_goes() -> None:
+    (kernel,) = _product(X).kernels
+    assert any(isinstance(s, Let) and s.target.name == "rows" for s in walk_statements(kernel.body))
+    assert "rows" not in [block.name for block in flatten(kernel, TABLE).blocks]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_results_are_exact_for_all_sizes(transposed: bool) -> None:
+    compiled = compile_program(_product(X, transposed=transposed), TABLE)
+    random = np.random.default_rng(0)
+    for m, n, k in [(20, 8, 16), (1, 1, 1), (3, 7, 5), (21, 9, 17), (25, 70, 31), (7, 3, 0), (4, 4, 2)]:
+        x = random.integers(-9, 10, (m, k)).astype(ml_dtypes.bfloat16)
+        w = random.integers(-9, 10, (k, n) if transposed else (n, k)).astype(ml_dtypes.bfloat16)
+        found = compiled.run({"X": x, "W": w}, {"m": m, "n": n, "k": k}, 2)["Y"]
+        exact = x.astype(np.float64) @ (w.astype(np.float64) if transposed else w.astype(np.float64).T)
+        np.testing.assert_array_equal(found, exact + x.astype(np.float64).sum(axis=1, keepdims=True))
+
+
+def test_infinities_and_nan_stay_in_their_rows_and_columns() -> None:
+    compiled = compile_program(_product(X), TABLE)
+    x, w = np.ones((3, 5), ml_dtypes.bfloat16), np.ones((4, 5), ml_dtypes.bfloat16)
+    x[1, 4], w[2, 4] = np.inf, np.nan
+    found = compiled.run({"X": x, "W": w}, {"m": 3, "n": 4, "k": 5}, 1)["Y"]
+    assert np.isnan(found[:, 2]).all()
+    assert np.isinf(found[1, [0, 1, 3]]).all()
+    assert (found[[0, 2]][:, [0, 1, 3]] == 10).all()
