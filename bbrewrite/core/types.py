@@ -7,6 +7,7 @@ rules are not typed here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -123,6 +124,28 @@ class Typing:
             raise BlockTypeError(f"a block is needed, this is a {found}", term)
         return found
 
+    def state(self, term: Reduce) -> tuple[BlockType, ...]:
+        """The types of a reduction's state: each component is as wide as its identity, its elements and what
+        combining makes of them need it to be."""
+        monoid = self._table.monoids[term.monoid]
+        try:
+            parameters = {name: self.block(o) for name, o in zip(monoid.parameters, term.operands, strict=True)}
+            element = self.with_locals(parameters)
+            wider_state = tuple(
+                _beside(value, element.block(part)) for value, part in zip(monoid.identity, monoid.element, strict=True)
+            )
+            state: tuple[BlockType, ...] = ()
+            while state != wider_state:
+                state = wider_state
+                sides = dict(zip((*monoid.left, *monoid.right), (*state, *state), strict=True))
+                combine = self.with_locals(sides)
+                wider_state = tuple(
+                    _joined(old, combine.block(part), part) for old, part in zip(state, monoid.combine, strict=True)
+                )
+        except BlockTypeError as fault:
+            raise BlockTypeError(f"`{monoid.name}` cannot combine these blocks: {fault}", term) from None
+        return state
+
     def of(self, term: Term) -> Type:
         """The type of a term."""
         if term not in self._known:
@@ -200,12 +223,7 @@ class Typing:
                     f" reduce it inside the block first",
                     term,
                 )
-        if len(monoid.state) == 1 and len(operands) == 1:
-            return operands[0]
-        parameters = dict(zip(monoid.parameters, operands, strict=True))
-        inner = Typing(self._table, self._indices, self._tensors, parameters)
-        state = {name: inner.block(element) for name, element in zip(monoid.state, monoid.element, strict=True)}
-        return Typing(self._table, self._indices, self._tensors, state).block(monoid.finish)
+        return self.with_locals(dict(zip(monoid.state, self.state(term), strict=True))).block(monoid.finish)
 
     def _component(self, term: Term, position: int, pair: Type) -> Type:
         if isinstance(pair, PairType):
@@ -225,6 +243,20 @@ class Typing:
             raise BlockTypeError(f"`{name}` does not take ({shown})", term)
         elements = tuple(operand.element for operand in operands)
         return BlockType(axes, result_element(self._table.functions.get(operator.function), elements))
+
+
+def _joined(one: BlockType, other: BlockType, term: Term) -> BlockType:
+    """The type to which both can be broadcast and widened."""
+    if one.axes and other.axes and one.axes != other.axes:
+        raise BlockTypeError(f"a state that is a {one} becomes a {other}", term)
+    return BlockType(one.axes or other.axes, wider(one.element, other.element))
+
+
+def _beside(identity: float, found: BlockType) -> BlockType:
+    """The type that holds an identity too; integers have their least and greatest number for an infinity."""
+    if math.isinf(identity) or identity.is_integer():
+        return found
+    return BlockType(found.axes, wider(found.element, Element.NUMBER))
 
 
 def result_axes(

@@ -183,10 +183,7 @@ class Shapes:
         for operand in operands:
             for axis in operand.axes:
                 self._symbols.bar(axis, term.index)
-        if len(monoid.state) == 1 and len(operands) == 1 and monoid.element == (Local(monoid.parameters[0]),):
-            self.states[term] = (operands[0],)
-        else:
-            self.states[term] = monoid_state(monoid, operands, self._table, self._symbols)
+        self.states[term] = monoid_state(monoid, operands, self._table, self._symbols)
         return self.inner(dict(zip(monoid.state, self.states[term], strict=True))).block(monoid.finish)
 
     def inner(self, variables: Mapping[str, Type]) -> Shapes:
@@ -196,14 +193,23 @@ class Shapes:
 def monoid_state(
     monoid: Monoid, operands: Sequence[BlockType], table: OperatorTable, symbols: Symbols
 ) -> tuple[BlockType, ...]:
-    """The types of a monoid's state: a component that starts as a number has the shape that combining gives it."""
+    """The types of a monoid's state: each component is as wide as its elements and what combining makes of them."""
     shapes = Shapes(table, dict(zip(monoid.parameters, operands, strict=True)), symbols)
-    state = [shapes.block(term) for term in monoid.element]
-    for _ in monoid.state:
+    wider = [shapes.block(term) for term in monoid.element]
+    state: list[BlockType] = []
+    while [len(kind.axes) for kind in state] != [len(kind.axes) for kind in wider]:
+        state = wider
         sides = dict(zip((*monoid.left, *monoid.right), (*state, *state), strict=True))
         combined = Shapes(table, sides, symbols)
-        state = [combined.block(term) for term in monoid.combine]
+        wider = [_joined(old, combined.block(term), symbols) for old, term in zip(state, monoid.combine, strict=True)]
     return tuple(state)
+
+
+def _joined(one: BlockType, other: BlockType, symbols: Symbols) -> BlockType:
+    """The type to which both can be broadcast."""
+    if one.axes and other.axes:
+        unify_types(one, other, symbols)
+    return one if one.axes else other
 
 
 def unify_types(a: Type, b: Type, symbols: Symbols) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from bbrewrite.core.addresses import Address
 from bbrewrite.core.indices import IndexTable
-from bbrewrite.core.operators import Monoid, OperatorTable
+from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Tensor
 from bbrewrite.core.terms import At, Component, Loaded, Local, Map, Pair, Reduce, Stored, Term
 from bbrewrite.core.types import BlockType, ListType, PairType, StoredType, Type, Typing
@@ -161,9 +161,8 @@ class _Executor:
 
     def _reduce(self, term: Reduce, point: Point, locals: Mapping[str, Array] | None) -> Array:
         if term not in self._reductions:
-            types = [self._terms.typing.block(operand) for operand in term.operands]
             self._reductions[term] = _Reduction(
-                self._table.monoids[term.monoid], types, self._table, self._indices, self._tensors, self._memory
+                term, self._terms.typing, self._table, self._indices, self._tensors, self._memory
             )
         reduction = self._reductions[term]
         state = reduction.identity(point)
@@ -222,23 +221,17 @@ class _Reduction:
 
     def __init__(
         self,
-        monoid: Monoid,
-        types: list[BlockType],
+        term: Reduce,
+        typing: Typing,
         table: OperatorTable,
         indices: IndexTable,
         tensors: Mapping[str, Tensor],
         memory: Mapping[str, Array],
     ) -> None:
-        self._monoid = monoid
+        self._monoid = monoid = table.monoids[term.monoid]
+        self._types = state = typing.state(term)
+        types = [typing.block(operand) for operand in term.operands]
         parameters = dict(zip(monoid.parameters, types, strict=True))
-        element_types = Typing(table, indices, tensors, parameters)
-        state = [element_types.block(term) for term in monoid.element]
-        # A component that starts as a bare number has the shape and type that combining gives it.
-        for _ in monoid.state:
-            sides = dict(zip((*monoid.left, *monoid.right), (*state, *state), strict=True))
-            combine_types = Typing(table, indices, tensors, sides)
-            state = [combine_types.block(term) for term in monoid.combine]
-        self._types = state
         sides = dict(zip((*monoid.left, *monoid.right), (*state, *state), strict=True))
         final = dict(zip(monoid.state, state, strict=True))
         self._element = _Executor(table, indices, tensors, memory, parameters)

@@ -131,18 +131,18 @@ class NestBuilder:
         element = substituted(monoid.element[0], dict(zip(monoid.parameters, term.operands, strict=True)))
         path = self._path_for(base, nest, (element,), before)
         loop_at = loop_position(path, len(base), term.index)
-        state = self._add_state(term, element, monoid.identity[0], _stem(term), path, loop_at)
+        state = self._add_state(term, 0, _stem(term), path, loop_at)
         self._accumulators[state.name] = term.monoid
         right = self._expression(element, path, None)
         names = {monoid.left[0]: Local(state.name), monoid.right[0]: right}
         self._draft.insert(path, DraftLine(Update, state.name, substituted(monoid.combine[0], names)), None)
         self._finish(term, state, substituted(monoid.finish, {monoid.state[0]: Local(state.name)}))
 
-    def _add_state(self, term: Reduce, element: Term, identity: float, stem: str, path: Path, loop_at: int) -> Instance:
+    def _add_state(self, term: Reduce, component: int, stem: str, path: Path, loop_at: int) -> Instance:
         """An accumulator that starts before the loop at `loop_at`; loops of `path` below it make it a list."""
         name = self._draft.fresh(stem)
-        self._draft.set_type(name, self._typing.block(element))
-        start = DraftLine(Let, name, Number(identity))
+        self._draft.set_type(name, self._typing.state(term)[component])
+        start = DraftLine(Let, name, Number(self._table.monoids[term.monoid].identity[component]))
         self._draft.insert(path[:loop_at], start, path[loop_at])
         inner = tuple(loop.index for loop in path[loop_at + 1 :])
         state = Instance(name, path[:loop_at], path[: loop_at + 1], start, inner, loop_at)
@@ -197,9 +197,7 @@ class NestBuilder:
         if key not in self._states:
             self._ensure_local(elements[component], loop_path)
             stem = f"{monoid.state[component]}_{monoid.name}"
-            self._states[key] = self._add_state(
-                term, elements[component], monoid.identity[component], stem, loop_path, len(loop_path) - 1
-            )
+            self._states[key] = self._add_state(term, component, stem, loop_path, len(loop_path) - 1)
         return self._states[key]
 
     def _close_with(self, state: Instance, value: Term, loop: DraftLoop) -> None:
@@ -220,7 +218,7 @@ class NestBuilder:
         """A state that no other reads, updated in loops below the reduction's where its element has more indices."""
         factors = self._draft.named(local_names(combine))
         path = self._path_for(loop_path, inner_nest, (element,), None, factors)
-        state = self._add_state(term, element, monoid.identity[component], _stem(term), path, len(loop_path) - 1)
+        state = self._add_state(term, component, _stem(term), path, len(loop_path) - 1)
         right = self._expression(element, path, None)
         names = {monoid.left[component]: Local(state.name), monoid.right[component]: right}
         self._draft.insert(path, DraftLine(Update, state.name, substituted(combine, names)), None)
@@ -230,8 +228,10 @@ class NestBuilder:
         """The combination with every part that depends on base states alone computed once in the iteration."""
 
         def visit(node: Term) -> Term:
+            if isinstance(node, Local):
+                return names.get(node.name, node)
             mentioned = local_names(node)
-            if node.children and mentioned and mentioned <= names.keys():
+            if mentioned and mentioned <= names.keys():
                 return self._named_in_loop(substituted(node, names), loop_path)
             return node.with_children(tuple(visit(child) for child in node.children))
 

@@ -8,9 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.terms import Apply, At, Cast, Component, Loaded, Local, Map, Number, Pair, Reduce, Stored, Term
-from bbrewrite.rules.kinds import ANY, BLOCKS, LISTS, PAIRS, SCALAR, Choice, Kinds, choices, given, named, taken
+from bbrewrite.core.operators import Monoid, OperatorTable
+from bbrewrite.core.terms import (
+    Apply,
+    At,
+    Cast,
+    Component,
+    Loaded,
+    Local,
+    Map,
+    Number,
+    Pair,
+    Reduce,
+    Stored,
+    Term,
+    walk,
+)
+from bbrewrite.rules.kinds import (
+    ANY,
+    BLOCKS,
+    LISTS,
+    PAIRS,
+    SCALAR,
+    SPREADS,
+    Choice,
+    Kinds,
+    choices,
+    given,
+    named,
+    taken,
+)
 
 
 class Inference:
@@ -147,14 +174,21 @@ class Inference:
         for names, scope in ((monoid.left, combine), (monoid.right, combine), (monoid.state, finish)):
             for local, component in zip(names, state, strict=True):
                 self._unite(self._add(Local(local), scope), component)
-        self._agree(monoid.element, state, element)
-        self._agree(monoid.combine, state, combine)
-        self._agree([monoid.finish], [result], finish)
+        self._fill(monoid.element, state, element, monoid)
+        self._fill(monoid.combine, state, combine, monoid)
+        if not isinstance(monoid.finish, Number):
+            self._unite(self._add(monoid.finish, finish), result)
 
-    def _agree(self, terms: Sequence[Term], state: Sequence[int], scope: int) -> None:
-        for term, component in zip(terms, state, strict=True):
-            if not isinstance(term, Number):
-                self._unite(self._add(term, scope), component)
+    def _fill(self, terms: Sequence[Term], state: Sequence[int], scope: int, monoid: Monoid) -> None:
+        """The terms are what the components hold; a number is spread, and a scalar where another makes it wider."""
+        for position, (term, component) in enumerate(zip(terms, state, strict=True)):
+            if isinstance(term, Number):
+                continue
+            number = self._add(term, scope)
+            if _is_alone(monoid, position):
+                self._unite(number, component)
+            else:
+                self._applied.append((SPREADS, (number,), component))
 
     def _apply(self, found: list[Choice], operands: tuple[int, ...], result: int) -> None:
         fitting = [choice for choice in found if self._is_open(choice, operands, result)]
@@ -212,3 +246,9 @@ class Inference:
             first, second = self._parts_of(root)
             return f"pair{ending} of {self._shown(first, plural=False)} and {self._shown(second, plural=False)}"
         return named(kinds, plural)
+
+
+def _is_alone(monoid: Monoid, component: int) -> bool:
+    """Whether a component is combined without the others, so that none of them can make it wider."""
+    own = {monoid.left[component], monoid.right[component]}
+    return all(node.name in own for node in walk(monoid.combine[component]) if isinstance(node, Local))

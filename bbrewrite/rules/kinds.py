@@ -45,6 +45,12 @@ class Choice:
     result: Kinds
 
 
+SPREADS = [
+    Choice((frozenset({kind}),), frozenset({wide})) for wide in _BY_RANK for kind in dict.fromkeys(("scalar", wide))
+]
+"""The ways to spread a value over a block."""
+
+
 def choices(term: Apply, table: OperatorTable) -> list[Choice]:
     """The ways to use an operator: the kinds of its operands and of its result."""
     operator = table.operators[term.operator]
