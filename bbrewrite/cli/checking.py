@@ -50,9 +50,12 @@ def check_command(rules: Path, program: Path | None, emit: str | None, types: bo
         click.echo(f"{program}: program {checked.name}, {len(checked.inputs)} inputs, {definitions} definitions")
 
 
-def lower_command(program: Path, sizes: dict[str, int], blocks: dict[str, int]) -> None:
-    """Prints the unfused block program."""
-    table = builtin_table()
+def lower_command(paths: tuple[Path, ...], sizes: dict[str, int], blocks: dict[str, int]) -> None:
+    """Prints the unfused block program. `paths` are the program, or rules whose operators it uses and the program."""
+    program = paths[-1]
+    if len(paths) > 2:
+        raise click.UsageError("give one program, after rules whose operators it uses")
+    table = load_rules(paths[0]).table if len(paths) > 1 else builtin_table()
     parsed = read_program(program, table)
     for name in sizes:
         check_size_option(parsed.indices, name)

@@ -157,10 +157,10 @@ def why_not(**options: Any) -> None:
 
 
 @cli.command()
-@_PROGRAM
+@click.argument("paths", nargs=-1, required=True, metavar="[RULES] PROGRAM", type=click.Path(path_type=Path))
 @_SIZES
 def lower(**options: Any) -> None:
-    """Print the unfused block program."""
+    """Print the unfused block program. Rules are needed where it uses their operators or monoids; none is applied."""
     from bbrewrite.cli.checking import lower_command
 
     lower_command(**options)

@@ -124,6 +124,35 @@ def test_lower_prints_what_parses_back(bbrewrite: Command) -> None:
     assert bbrewrite("lower", "again.bb").stdout == first.stdout
 
 
+def test_lower_takes_the_rules_whose_operators_a_program_uses(bbrewrite: Command) -> None:
+    """So do `check` and `fmt`: the text is the same before and after."""
+    Path("mine.rules").write_text(
+        """\
+op halved(x) = x / 2
+
+monoid halves
+    state    s
+    identity 0
+    element  x => halved(x)
+    combine  a, b => a + b
+""",
+        encoding="utf-8",
+    )
+    text = """\
+block program p
+index m = 6 by 4, n = 7
+input X[n, m] : f32
+output Y = map m: halved(reduce halves n: X[n, m])
+"""
+    Path("p.bb").write_text(text, encoding="utf-8")
+    result = bbrewrite("lower", "mine.rules", "p.bb")
+    assert (result.exit_code, result.stdout) == (0, text)
+    assert bbrewrite("check", "mine.rules", "p.bb").exit_code == 0
+    assert bbrewrite("fmt", "--check", "p.bb", "mine.rules").exit_code == 0
+    assert "there is no operator `halved`" in bbrewrite("lower", "p.bb").output
+    assert bbrewrite("lower", "mine.rules", "p.bb", "p.bb").exit_code == 2
+
+
 def test_fuse_prints_a_block_program_that_runs(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
     result = bbrewrite("fuse", rules, scaled_sum, "--size", "m=7")
     assert result.exit_code == 0, result.output
