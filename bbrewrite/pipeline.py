@@ -36,7 +36,7 @@ from bbrewrite.lower.bounds import check_bounds
 from bbrewrite.lower.lowering import lower
 from bbrewrite.memory import check_memory
 from bbrewrite.plan.kernel import KernelProgram
-from bbrewrite.plan.planner import Plan, candidate_plans, plan_program
+from bbrewrite.plan.planner import Plan, candidate_plans, cheapest, plan_program
 from bbrewrite.plan.schedule import Machine
 from bbrewrite.plan.target import host_target
 from bbrewrite.resources import cache_directory
@@ -234,7 +234,8 @@ def candidate_movements(fusion: Fusion) -> tuple[Snapshot, ...]:
     inlined = inline(request.blocks)
     table = request.rules.table
     plans = candidate_plans(fusion.graph, request.blocks, inlined.indices, table, machine, inlined.roots)
-    return tuple(Snapshot(_movement(plan), plan.seconds, plan.terms == fusion.fused.terms) for plan in plans)
+    chosen = cheapest(plans)
+    return tuple(Snapshot(_movement(plan), plan.seconds, plan is chosen) for plan in plans)
 
 
 def run(request: Request, target: str, seed: int, step: Callable[[str], None] = lambda _: None) -> RunResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bbrewrite.core.indices import IndexTable
@@ -73,7 +73,11 @@ def plan_program(
     `indices` are those of the e-graph's terms. `originals` are the terms of the unfused definitions: their plan is
     always among those compared.
     """
-    plans = candidate_plans(graph, program, indices, table, machine, originals)
+    return cheapest(candidate_plans(graph, program, indices, table, machine, originals))
+
+
+def cheapest(plans: Sequence[Plan]) -> Plan:
+    """The plan that is chosen: of the fastest, which the model does not tell apart, the one with fewest buffers."""
     fastest = min(plan.seconds for plan in plans)
     near = [plan for plan in plans if plan.seconds <= fastest * (1 + TOLERANCE)]
     return min(near, key=lambda plan: (len(plan.kernels.buffers), *plan.rank))

@@ -61,6 +61,17 @@ def test_json(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:  # noq
     assert chosen["movement"]["kernels"] == 1
 
 
+def test_one_plan_is_chosen_among_equal_ones(bbrewrite: Command, rules: Path, tmp_path: Path) -> None:  # noqa: F811
+    """Where no rule applies, the unfused plan is found twice, with the same terms."""
+    program = tmp_path / "p.bb"
+    program.write_text("program p\nindex m = 8\ninput X[m] : f32\noutput Y[m] = X[m] + 1\n", encoding="utf-8")
+    none = tmp_path / "none.rules"
+    none.write_text("# nothing\n", encoding="utf-8")
+    for chosen in (none, rules):
+        rows = json.loads(bbrewrite("fuse", chosen, program, "--snapshots", "--json").stdout)["snapshots"]
+        assert [row["chosen"] for row in rows].count(True) == 1, rows
+
+
 def test_statistics_agree_with_the_run(bbrewrite: Command, rules: Path, tmp_path: Path) -> None:  # noqa: F811
     """Rules run one by one find as much as rules run together."""
     root = Path(__file__).parents[2]
