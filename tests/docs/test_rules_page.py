@@ -1,4 +1,7 @@
-"""The code blocks of docs/rules.md: good ones are in order, bad ones give the message shown."""
+"""The code blocks of docs/rules.md: good ones are in order and sound, bad ones give the message shown.
+
+A bad rule that is only warned of for its scope is refused by fuzzing, as the page says.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,20 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from bbrewrite.cli.main import cli
+from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.spans import Source
 from bbrewrite.egraph.examples import failed_examples
+from bbrewrite.fuzz.campaign import Report, run_tasks, tasks_of
+from bbrewrite.fuzz.soundness import Budget
 from bbrewrite.lang.diagnostics import InputError, render
 from bbrewrite.rules.format import format_rules
 from bbrewrite.rules.load import parse_rules
 
-_PAGE = (Path(__file__).parents[2] / "docs/rules.md").read_text(encoding="utf-8")
+_ROOT = Path(__file__).parents[2]
+_PAGE = (_ROOT / "docs/rules.md").read_text(encoding="utf-8")
 _BLOCKS = re.findall(r"^```([a-z ]*)\n(.*?)^```$", _PAGE, re.MULTILINE | re.DOTALL)
 _GOOD = [text for kind, text in _BLOCKS if kind == "rules good"]
 _BAD = [(text, *_BLOCKS[number + 1]) for number, (kind, text) in enumerate(_BLOCKS) if kind == "rules bad"]
@@ -26,7 +35,7 @@ def _source(text: str) -> Source:
 def test_the_page_has_good_and_bad_blocks_alone() -> None:
     assert len(_GOOD) >= 5
     assert len(_BAD) >= 5
-    assert {kind for kind, _ in _BLOCKS} == {"rules good", "rules bad", "message"}
+    assert {kind for kind, _ in _BLOCKS} == {"rules good", "rules bad", "message", "program", "answer"}
 
 
 @pytest.mark.parametrize("text", _GOOD)
@@ -37,6 +46,34 @@ def test_good_block(text: str) -> None:
     failed = failed_examples(ruleset)
     assert not failed, render(failed)
     assert format_rules(_source(text)) == text
+
+
+@pytest.mark.parametrize("text", _GOOD)
+def test_good_block_is_sound(text: str) -> None:
+    reports = _fuzzed(text)
+    assert reports
+    assert {report.name: report.verdict for report in reports if report.verdict != "sound"} == {}
+
+
+@pytest.mark.parametrize("text", [text for text, _, message in _BAD if "warning[scope]" in message])
+def test_rule_that_forgets_its_scope_is_refused(text: str) -> None:
+    (report,) = _fuzzed(text)
+    assert report.verdict == "unsound"
+    assert report.lines
+
+
+def test_answer_of_why_not(tmp_path: Path) -> None:
+    texts = dict(_BLOCKS)
+    program = tmp_path / "scaled_sum.bb"
+    program.write_text(texts["program"], encoding="utf-8")
+    result = CliRunner().invoke(cli, ["why-not", "hoist_scale_out_of_sum", str(_ROOT / "rules"), str(program)])
+    assert re.sub(r"\(.*/(rules/\w+\.rules):\d+\)", r"(\1)", result.stdout) == texts["answer"]
+
+
+def _fuzzed(text: str) -> list[Report]:
+    ruleset = parse_rules([_source(text)])
+    tasks = tasks_of(ruleset, list(builtin_table().monoids), Budget(seconds=0.5), 100, "")
+    return list(run_tasks([_source(text)], ruleset, tasks, 1))
 
 
 @pytest.mark.parametrize(("text", "kind", "message"), _BAD)
