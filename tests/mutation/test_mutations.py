@@ -139,8 +139,8 @@ def test_a_wrong_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- generated code: each mutant is compiled
 
 TEMPLATES = [
-    ("bb_dot.hpp", "for (long p = 0; p < k; ++p, b += ldb)", "for (long p = 1; p < k; ++p, b += ldb)"),
-    ("bb_dot.hpp", "const T x = a[i * lda + p];", "const T x = a[i * lda];"),
+    ("bb_tile.hpp", "long p = 0;", "long p = G;"),
+    ("bb_tile.hpp", "x = a[i * lda + p] - vec{};", "x = a[i * lda] - vec{};"),
 ]
 
 
