@@ -10,10 +10,13 @@ from bbrewrite.pipeline import RunResult
 
 
 def json_report(result: RunResult, import_ms: float, parse_ms: float) -> str:
-    """The run as one line of JSON. An infinite error, which JSON cannot hold, is null."""
+    """The run as one line of JSON. An infinite error, which JSON cannot hold, is null; `remarks` is there where
+    there are any.
+    """
     fusion = result.fusion
     before, after, saturation = fusion.before, fusion.after, fusion.saturation
     error = result.comparison.max_rel_err
+    remarks = [remark for output in result.comparison.outputs for remark in output.remarks]
     return json.dumps(
         {
             "program": fusion.request.program.name,
@@ -51,6 +54,7 @@ def json_report(result: RunResult, import_ms: float, parse_ms: float) -> str:
                 "run_unfused": median(result.unfused_ms),
                 "run_fused": median(result.fused_ms),
             },
+            **({"remarks": remarks} if remarks else {}),
         },
         allow_nan=False,
     )

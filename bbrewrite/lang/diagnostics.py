@@ -13,6 +13,7 @@ from typing import Literal
 
 from bbrewrite.core.spans import Span
 
+_LISTED_WIDTH = 90  # of names in a hint
 _SHOWN_WIDTH = 140  # a longer line is cut around the place that is meant
 
 
@@ -79,6 +80,15 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
         by_lower.setdefault(candidate.lower(), candidate)
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f"did you mean `{by_lower[near[0]]}`?" if near else ""
+
+
+def listed(title: str, names: Iterable[str]) -> str:
+    """A hint that lists names in order, as many as fit on a line, or "" where there are none."""
+    shown = ""
+    rest = sorted(set(names))
+    while rest and len(shown) + len(rest[0]) < _LISTED_WIDTH:
+        shown += f"{', ' if shown else ''}{rest.pop(0)}"
+    return f"{title}: {shown}{f' and {len(rest)} more' if rest else ''}" if shown else ""
 
 
 def _excerpt(span: Span) -> list[str]:

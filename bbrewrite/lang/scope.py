@@ -17,7 +17,7 @@ from bbrewrite.core.programs import Assumption, Tensor
 from bbrewrite.core.spans import Span
 from bbrewrite.core.terms import Term
 from bbrewrite.lang import syntax
-from bbrewrite.lang.diagnostics import Diagnostic, Related, did_you_mean
+from bbrewrite.lang.diagnostics import Diagnostic, Related, did_you_mean, listed
 
 REDUCTIONS = ("sum", "max", "min", "prod", "mean")
 LIBRARY = ("softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm", "l2_norm", "variance")
@@ -105,7 +105,9 @@ class Scope:
         elif name in self._reserved:
             self.report("wrong-kind", f"`{name}` is a name of the language; {wanted} is needed here", span)
         else:
-            self.report("unknown-name", f"there is no {_bare(wanted)} `{name}`", span, did_you_mean(name, candidates))
+            names = list(candidates)
+            hint = did_you_mean(name, names) or listed("known here", names)
+            self.report("unknown-name", f"there is no {_bare(wanted)} `{name}`", span, hint)
             self.broken.add(name)
 
     @property

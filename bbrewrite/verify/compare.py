@@ -3,7 +3,8 @@
 Entry by entry there are two questions. Where values are finite, how far are they from the reference; where they
 are not (an infinity, or NaN), do both agree on what they are. A place where only one side is finite is never
 passed over: it is a mismatch, unless the unfused program has the same fault there (then it comes from the
-declared type) or fusion avoided an overflow; both are said in a remark. How values are computed is not here.
+declared type) or fusion avoided an overflow; both are said in a remark. Integers that the unfused program makes too
+large are set apart in the same way. How values are computed is not here.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class OutputComparison:
 
     `error` is max|fused - reference| / max|reference| (absolute where the reference is 0), infinite where a
     non-finite entry is a mismatch; `unfused_error` the same of the unfused program, over its finite entries;
-    `bound` the largest error that is right. `remarks` are sentences on entries that are not finite.
+    `bound` the largest error that is right. `remarks` are sentences on entries that are not finite, or too large
+    for an integer; these count for neither error.
     """
 
     output: str
@@ -106,12 +108,16 @@ def compare_output(
     avoided = (kind == _FINITE) & (base_kind != _FINITE) & ~mismatched
     inherited = differs & excused & ~avoided
 
-    error = _relative_error(y, exact, ~differs & (kind == _FINITE))
-    unfused_error = _relative_error(base, exact, (base_kind == expected_kind) & (base_kind == _FINITE))
+    overflows = _overflows(element, base, exact)
+    error = _relative_error(y, exact, ~differs & (kind == _FINITE) & ~overflows)
+    unfused_error = _relative_error(base, exact, (base_kind == expected_kind) & (base_kind == _FINITE) & ~overflows)
     remarks = [
         _remark(mismatched, f"{output} is wrong at {{}}: fused and reference differ in NaN, infinity or being finite"),
         _remark(avoided, f"{output} is finite at {{}} where the unfused program is not: fusion avoids an overflow"),
-        _remark(inherited, f"{output} departs from float64 at {{}}, fused and unfused alike: {element} overflows"),
+        _remark(
+            inherited | (overflows & (y != exact)),
+            f"{output} departs from float64 at {{}}, fused and unfused alike: {element} overflows",
+        ),
     ]
     return OutputComparison(
         output,
@@ -120,6 +126,17 @@ def compare_output(
         _UNFUSED_ERRORS_ALLOWED * unfused_error + _ALLOWANCE[element],
         tuple(remark for remark in remarks if remark),
     )
+
+
+def _overflows(element: Element, base: Array, exact: Array) -> npt.NDArray[np.bool_]:
+    """Where the unfused program has left the range of integers: it wraps around, and no number of fused is right there.
+
+    Other departures of integers, of those that floats were rounded to, are errors like any other.
+    """
+    if element is not Element.I32:
+        return np.zeros(exact.shape, np.bool_)
+    limits = np.iinfo(np.int32)
+    return (exact < limits.min) | (exact > limits.max) | (np.abs(base - exact) > limits.max)
 
 
 def _rounded(values: Array, element: Element) -> Array:

@@ -204,3 +204,13 @@ def test_a_wrong_result_exits_with_1(bbrewrite: Command, scaled_sum: Path) -> No
     result = bbrewrite("run", "unsound.rules", scaled_sum, "--target", "numpy", "--size", "m=4")
     assert result.exit_code == 1, result.output
     assert "result: WRONG" in result.stdout
+
+
+def test_integers_that_overflow_are_told_in_report_and_json(bbrewrite: Command, rules: Path) -> None:
+    Path("p.bb").write_text("program p\nindex m = 2\ninput X[m] : i32\noutput Y[m] = X[m] * X[m]\n")
+    np.save("x.npy", np.array([3, 65536], np.int32))
+    run = ["run", rules, "p.bb", "--target", "numpy", "--input", "X=x.npy"]
+    assert "i32 overflows" in " ".join(bbrewrite(*run).stdout.split())
+    report = json.loads(bbrewrite(*run, "--json").stdout)
+    assert report["ok"]
+    assert "1 entry (first [1])" in report["remarks"][0]

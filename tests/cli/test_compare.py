@@ -113,3 +113,23 @@ def test_a_program_is_as_wrong_as_its_worst_output() -> None:
     )
     assert not both.ok
     assert both.max_rel_err == 2.0
+
+
+def test_integers_that_overflow_are_told_and_set_apart() -> None:
+    found = _judge([1, -2147483648], [1, -2147483648], [1, 2147483648], Element.I32)
+    assert found.ok
+    assert found.error == found.unfused_error == 0
+    assert "1 entry (first [1])" in found.remarks[0]
+    assert "i32 overflows" in found.remarks[0]
+
+
+@pytest.mark.parametrize("fused", [[1, 7, 5], [1, 2, 5 - 2**31]])
+def test_an_overflow_elsewhere_excuses_no_wrong_integer(fused: list[float]) -> None:
+    found = _judge(fused, [-(2**31), 2, 5], [2**31, 2, 5], Element.I32)
+    assert not found.ok
+
+
+def test_integers_whose_sum_came_back_into_range_are_compared() -> None:
+    found = _judge([3, 4], [3, 4], [3, 4], Element.I32)
+    assert found.ok
+    assert not found.remarks
