@@ -38,7 +38,7 @@ from bbrewrite.memory import check_memory
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.planner import Plan, candidate_plans, cheapest, plan_program
 from bbrewrite.plan.schedule import Machine
-from bbrewrite.plan.target import host_target
+from bbrewrite.plan.target import Target, host_target
 from bbrewrite.resources import cache_directory
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.compiler import find_compiler
@@ -198,10 +198,13 @@ def make_request(
     return Request(chosen, lowered(chosen, rules.table), rules, extents, given, threads or default_threads(), fast_math)
 
 
-def fuse(request: Request) -> Fusion:
-    """Plans the program with and without the rules. Raises InputError where rules prove unsound."""
+def fuse(request: Request, target: Target | None = None) -> Fusion:
+    """Plans the program with and without the rules, for the host or another target.
+
+    Raises InputError where rules prove unsound.
+    """
     blocks, rules = request.blocks, request.rules
-    machine = Machine(host_target(), request.threads, request.extents)
+    machine = _machine(request, target)
     inlined = inline(blocks)
     siblings = sibling_pairs(blocks)
 
@@ -225,6 +228,13 @@ def fuse(request: Request) -> Fusion:
     unfused, *_ = planned(replace(rules, rules=()))
     fused, graph, saturate_ms, extract_ms = planned(rules)
     return Fusion(request, unfused, fused, graph, saturate_ms, extract_ms)
+
+
+def _machine(request: Request, target: Target | None) -> Machine:
+    """The host with the threads asked for, or all of another target's processors."""
+    if target is None:
+        return Machine(host_target(), request.threads, request.extents)
+    return Machine(target, target.processors, request.extents)
 
 
 def candidate_movements(fusion: Fusion) -> tuple[Snapshot, ...]:

@@ -300,7 +300,7 @@ class NestCosts:
         moved = traffic.sum(axis=0)
         seconds = target.launch_seconds + work + moved / target.global_bytes_per_second
         local = self._local_bytes(spans, trips)
-        seconds = np.where(local > target.local_capacity_bytes, np.inf, seconds)
+        seconds = np.where(self._fits(spans, trips), seconds, np.inf)
         best = int(np.lexsort((moved, local, seconds))[0])
         scale = 0 if self._empty else 1
         # Logarithms cost the last bits; bytes and operations are whole numbers.
@@ -337,6 +337,10 @@ class NestCosts:
         tile = np.minimum(rows, target.matrix_rows) * np.minimum(vectors, target.matrix_columns / target.vector_lanes)
         hidden = np.minimum(1.0, tile / target.accumulators_to_hide_latency)
         return hidden * columns / (vectors * target.vector_lanes) / (1 + 8 / contracted)
+
+    def _fits(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether local memory suffices."""
+        return self._local_bytes(spans, trips) <= self._target.local_capacity_bytes
 
     def _local_bytes(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64]:
         blocks = np.exp(self._span_matrix @ np.log(spans) + self._list_matrix @ np.log(trips))

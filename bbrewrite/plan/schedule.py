@@ -20,7 +20,8 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Read, Reduce, Term, walk
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.cost import Cost, NestCosts, summarise
+from bbrewrite.plan.cost import Cost, NestCosts, NestEvents, summarise
+from bbrewrite.plan.gpu_costs import GPU_BLOCK_SIZES, GpuNestCosts
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.naming import name_values
 from bbrewrite.plan.nest import Nest, NestBuilder
@@ -121,7 +122,9 @@ class _Search:
 
     def run(self) -> Scheduled:
         started = [choice for grid in self._grids() for choice in self._started(grid)]
-        if self._cells(min(started, key=lambda choice: choice.rank)) < SPLIT_BELOW * self._machine.threads:
+        # Blocks of a GPU's grid cannot wait for each other.
+        may_split = self._machine.target.gpu is None
+        if may_split and self._cells(min(started, key=lambda c: c.rank)) < SPLIT_BELOW * self._machine.threads:
             started += self._started_split()
         started.sort(key=lambda choice: choice.rank)
         descended = [self._descend(choice) for choice in started[:NESTS_REFINED]]
@@ -192,7 +195,12 @@ class _Search:
 
     def _whole(self, index: str) -> int:
         """An extent that one block can span, so that its loop has a single iteration."""
-        return BLOCK_SIZES[-4] if self._indices.is_blocked(index) else 1
+        largest = self._block_sizes[-1] if self._machine.target.gpu else BLOCK_SIZES[-4]
+        return largest if self._indices.is_blocked(index) else 1
+
+    @property
+    def _block_sizes(self) -> tuple[int, ...]:
+        return GPU_BLOCK_SIZES if self._machine.target.gpu else BLOCK_SIZES
 
     def _descend(self, best: _Choice) -> _Choice:
         """Keeps values local one after another while that helps."""
@@ -236,10 +244,18 @@ class _Search:
             nest = replace(nest, body=body)
         events = summarise(nest.body, grid, self._table, self._typing, self._tensors)
         extents = {name: self._extent(name) for name in self._used}
-        costs = NestCosts(events, grid, self._used, extents, self._machine.target, self._machine.threads)
+        costs = self._costs(events, nest.body, grid, extents)
         position, cost = costs.cheapest(self._combinations)
         best = tuple(int(size) for size in self._combinations[:, position])
         return _Choice(grid, order, split, kept, nest, costs, best, cost)
+
+    def _costs(
+        self, events: NestEvents, body: tuple[Statement, ...], grid: tuple[str, ...], extents: Mapping[str, int]
+    ) -> NestCosts:
+        target, threads = self._machine.target, self._machine.threads
+        if target.gpu is None:
+            return NestCosts(events, grid, self._used, extents, target, threads)
+        return GpuNestCosts(events, body, grid, self._used, extents, self._tensors, target, target.gpu, threads)
 
     def _with_block_sizes(self, choice: _Choice) -> _Choice:
         """The choice with the block sizes that descent along one index after another finds."""
@@ -259,8 +275,11 @@ class _Search:
         if index.block is None or index.block_is_fixed:
             return []
         extent = self._extent(name)
-        sizes = sorted({size for size in (*BLOCK_SIZES, *self._even_shares(extent)) if size < extent})
-        return [*sizes, extent] if 1 <= extent <= BLOCK_SIZES[-1] else sizes
+        tried = set(self._block_sizes)
+        if self._machine.target.gpu is None:
+            tried |= set(self._even_shares(extent))
+        sizes = sorted(size for size in tried if size < extent)
+        return [*sizes, extent] if 1 <= extent <= self._block_sizes[-1] else sizes
 
     def _even_shares(self, extent: int) -> Iterator[int]:
         """Block sizes, in whole register tiles, that leave every processor the same number of blocks."""

@@ -10,6 +10,19 @@ from bbrewrite.resources import resource_directory
 
 
 @dataclass(frozen=True)
+class Gpu:
+    """What bounds a block of threads: nvcc's name of the architecture, and the memory that the block may use.
+
+    `ring_copies` says how many tiles a loop fills in turn at most, so that copies begin ahead of their use.
+    """
+
+    architecture: str
+    shared_bytes_per_block: int
+    registers_per_thread: int
+    ring_copies: int
+
+
+@dataclass(frozen=True)
 class Target:
     """A machine with two memory tiers. Rates are per second and, where not said otherwise, of one processor."""
 
@@ -26,6 +39,7 @@ class Target:
     matrix_columns: int
     accumulators_to_hide_latency: float
     packing_operations: float
+    gpu: Gpu | None = None
 
 
 def load_target(path: Path) -> Target:
@@ -45,9 +59,15 @@ def load_target(path: Path) -> Target:
         matrix_columns=data["matrix_unit"]["columns"],
         accumulators_to_hide_latency=data["matrix_unit"]["accumulators_to_hide_latency"],
         packing_operations=data["matrix_unit"]["packing_operations"],
+        gpu=Gpu(**data["gpu"]) if "gpu" in data else None,
     )
 
 
 def host_target() -> Target:
     """The description of the machine that runs generated C++."""
     return load_target(resource_directory("targets") / "host.toml")
+
+
+def gpu_target(architecture: str) -> Target:
+    """The description of GPUs of an architecture, such as `sm_80`."""
+    return load_target(resource_directory("targets") / f"{architecture}.toml")
