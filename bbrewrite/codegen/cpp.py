@@ -112,9 +112,9 @@ def print_programs(
     return Source("\n".join(parts), tuple(points))
 
 
-def entry_point(program: KernelProgram, name: str) -> EntryPoint:
-    """The C function of a program."""
-    names = Names(frozenset({"threads"}))
+def entry_point(program: KernelProgram, name: str, taken: frozenset[str] = frozenset({"threads"})) -> EntryPoint:
+    """The C function of a program; arguments are not called what is `taken`."""
+    names = Names(taken)
     tensors = (*program.inputs, *program.outputs, *program.buffers)
     return EntryPoint(
         name,

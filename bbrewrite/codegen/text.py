@@ -36,13 +36,13 @@ class Writer:
         self._lines.append("  " * self._depth + text if text else "")
 
     @contextmanager
-    def block(self, opening: str) -> Generator[None]:
+    def block(self, opening: str, closing: str = "}") -> Generator[None]:
         """Adds `opening {`, what is written inside, and the closing brace."""
         self.line(f"{opening} {{" if opening else "{")
         self._depth += 1
         yield
         self._depth -= 1
-        self.line("}")
+        self.line(closing)
 
     def paste(self, other: Writer) -> None:
         """Adds the lines of another text, at the current indentation."""

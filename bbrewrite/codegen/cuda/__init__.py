@@ -1,0 +1,1 @@
+"""Prints kernel programs as CUDA C++, from the same kernel form as the C++ that runs on processors."""

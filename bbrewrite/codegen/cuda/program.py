@@ -1,0 +1,84 @@
+"""Prints kernel programs as CUDA C++: a kernel for each launch, and one host function a program that launches them.
+
+The host function of `attention` is `bb_attention`; it takes pointers to device memory and extents, and launches on a
+stream. Block sizes are constants. Tensors are dense, row-major arrays. The text needs the headers `bb*.cuh` and nothing
+else of this project.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bbrewrite.codegen.cpp import EntryPoint, entry_point
+from bbrewrite.codegen.cuda.kernels import KernelFunction, print_kernel
+from bbrewrite.codegen.functions import FunctionPrinter
+from bbrewrite.codegen.names import Names
+from bbrewrite.codegen.text import Writer, signature, storage_type
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Role
+from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.plan.target import Gpu
+
+_PRELUDE = """\
+#include "bb.cuh"
+
+#include <stdint.h>
+"""
+# What a launcher returns where extents do not suit the program: cudaErrorInvalidValue.
+_REFUSED = "cudaErrorInvalidValue"
+
+
+@dataclass(frozen=True)
+class CudaSource:
+    """A CUDA translation unit: its kernels in the order of their launches, and the host function."""
+
+    text: str
+    kernels: tuple[KernelFunction, ...]
+    entry: EntryPoint
+
+
+def print_cuda(program: KernelProgram, table: OperatorTable, gpu: Gpu) -> CudaSource:
+    """The translation unit of a program. Raises BlockTypeError for an ill-typed kernel, and DoesNotFit."""
+    names = Names(frozenset({"bb_blocks", "bb_inside", "bb_count", "stream", "threadIdx", "blockIdx", "warpSize"}))
+    name = names.fresh(f"bb_{program.name}")
+    functions = FunctionPrinter(table, names)
+    kernels = tuple(print_kernel(kernel, table, functions, names, gpu) for kernel in program.kernels)
+    entry = entry_point(program, name, frozenset({"stream", "error", *(kernel.name for kernel in kernels)}))
+    parts = [_PRELUDE, *functions.definitions, *(kernel.text for kernel in kernels), _launcher(kernels, entry)]
+    return CudaSource("\n".join(parts), kernels, entry)
+
+
+def launcher_declaration(entry: EntryPoint) -> str:
+    """The C++ declaration of the host function, without the semicolon."""
+    taken: list[str] = []
+    for tensor, name in entry.tensor_arguments:
+        constant = "const " if tensor.role in (Role.INPUT, Role.WEIGHT) else ""
+        taken.append(f"{constant}{storage_type(tensor.element)}* {name}")
+    taken += [f"int64_t {name}" for _, name in entry.extent_arguments] + ["cudaStream_t stream"]
+    return signature(f'extern "C" cudaError_t {entry.name}', taken)
+
+
+def _launcher(kernels: tuple[KernelFunction, ...], entry: EntryPoint) -> str:
+    tensors = {tensor.name: name for tensor, name in entry.tensor_arguments}
+    extents = dict(entry.extent_arguments)
+    writer = Writer()
+    writer.line("// Launches the kernels one after another on a stream. Extents must be at least 1.")
+    with writer.block(launcher_declaration(entry)):
+        tests = [f"{name} < 1" for name in extents.values()]
+        limits = {(root, limit) for kernel in kernels for root, limit in kernel.limits}
+        tests += [f"{extents[root]} > {limit}" for root, limit in sorted(limits)]
+        if tests:
+            writer.line(f"if ({' || '.join(tests)}) return {_REFUSED};")
+        writer.line("cudaError_t error = cudaSuccess;")
+        for kernel in kernels:
+            blocks = " * ".join(f"bb_blocks({extents[root]}, {block})" for root, block in kernel.grid) or "1"
+            passed = [tensors[name] for name in kernel.tensors] + [extents[name] for name in kernel.extents]
+            attribute = "cudaFuncAttributeMaxDynamicSharedMemorySize"
+            writer.line(f"error = cudaFuncSetAttribute({kernel.name}, {attribute}, {kernel.shared_bytes});")
+            writer.line("if (error != cudaSuccess) return error;")
+            launch = f"<<<unsigned({blocks}), {kernel.threads}, {kernel.shared_bytes}, stream>>>"
+            writer.line(f"{kernel.name}{launch}({', '.join(passed)});")
+            writer.line("error = cudaGetLastError();")
+            writer.line("if (error != cudaSuccess) return error;")
+        writer.line("return error;")
+    return writer.text

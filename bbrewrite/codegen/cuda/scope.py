@@ -1,0 +1,66 @@
+"""The CUDA names and places of one kernel: as in C++, and besides, blocks in registers and tiles of shared memory.
+
+An entry of a block in registers is named by which of the thread's rows and columns it is, an entry of a tile by its row
+and column in the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bbrewrite.codegen.cuda.shared_memory import list_length
+from bbrewrite.codegen.cuda.steps import GpuKernel, Tile
+from bbrewrite.codegen.names import Names
+from bbrewrite.codegen.scope import KernelScope, Position
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.programs import Tensor
+from bbrewrite.core.terms import Local, Read
+from bbrewrite.core.types import BlockType
+from bbrewrite.plan.kernel import LocalBlock, compute_element
+
+
+class CudaScope(KernelScope):
+    """See the module text. `held` gives for the variable of a row or column which one of the thread's it is."""
+
+    def __init__(
+        self,
+        names: Names,
+        indices: IndexTable,
+        tensors: Sequence[Tensor],
+        written: frozenset[str],
+        kernel: GpuKernel,
+        held: Mapping[str, str],
+    ) -> None:
+        self._tiles = {tile.name: tile for tile in kernel.tiles}
+        views = [
+            LocalBlock(tile.name, BlockType(tile.axes, compute_element(tile.element)), tile.list_indices)
+            for tile in kernel.tiles
+        ]
+        super().__init__(names, indices, tensors, written, (*kernel.blocks, *views))
+        self._held = held
+
+    def entry(self, leaf: Read | Local, positions: Sequence[Position]) -> str:
+        """The lvalue of an entry."""
+        if isinstance(leaf, Read):
+            return super().entry(leaf, positions)
+        if leaf.name in self._tiles:
+            variables = [position.variable for position in positions]
+            return f"{self.tile(self._tiles[leaf.name])}({', '.join(variables)})"
+        variables = [self._held[position.variable] for position in positions]
+        name = self.block(self.blocks[leaf.name])
+        return f"{name}({', '.join(variables)})" if variables else name
+
+    def block(self, block: LocalBlock) -> str:
+        """A block in registers; of a list, the one at hand."""
+        return self.locals[block.name] + "".join(f"[{self.index(index).number}]" for index in block.list_indices)
+
+    def tile(self, tile: Tile, ring_index: str = "") -> str:
+        """A tile; of a list, or of a ring where its number is given, the one at hand."""
+        name = self.locals[tile.name]
+        if tile.list_indices:
+            number = ""
+            for index in tile.list_indices:
+                own = self.index(index).number
+                number = f"({number}) * {list_length(self.indices, index)} + {own}" if number else own
+            return f"{name}[{number}]"
+        return f"{name}[{ring_index} % {tile.copies}]" if ring_index else name

@@ -1,0 +1,76 @@
+"""How many warps a kernel's blocks of threads have, and where its tiles lie in their shared memory.
+
+The sizes are those of the templates in `bb_blocks.cuh` and `bb_reduce.cuh`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from bbrewrite.codegen.cuda.steps import Assign, GpuKernel, Scratch, Tile, walk_steps
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.programs import Tensor
+
+STRIP_ROWS = 16
+WARP_SIZE = 32
+MOST_WARPS = 4
+_UNIT = 16
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """The first byte of each tile, ring, list and scratch memory by name, and how many bytes there are in all."""
+
+    offsets: Mapping[str, int]
+    size_bytes: int
+
+
+def list_length(indices: IndexTable, index: str) -> int:
+    """How many blocks, or positions, of an index a list has room for: those of the extents that were planned for."""
+    extent = indices.extent(index) or 1
+    return -(-extent // (indices[index].block or 1))
+
+
+def warps_of(kernel: GpuKernel, indices: IndexTable) -> int:
+    """One warp for each strip of rows of the largest block, as far as that goes."""
+    targets = [step.target for step in walk_steps(kernel.steps) if isinstance(step, Assign)]
+    axes = [block.type.axes for block in kernel.blocks]
+    axes += [tuple(filter(indices.is_blocked, t.indices)) for t in targets if isinstance(t, Tensor)]
+    rows = max((indices[own[0]].block or 1 for own in axes if own), default=1)
+    return max(1, min(MOST_WARPS, -(-rows // STRIP_ROWS)))
+
+
+def lay_out(kernel: GpuKernel, indices: IndexTable, warps: int) -> SharedMemory:
+    """Tiles one after another, in the order of their making."""
+    offsets: dict[str, int] = {}
+    size = 0
+    for item in (*kernel.tiles, *kernel.scratch):
+        offsets[item.name] = size
+        size += tile_bytes(item, indices) if isinstance(item, Tile) else _scratch_bytes(item, indices, warps)
+    return SharedMemory(offsets, size)
+
+
+def tile_bytes(tile: Tile, indices: IndexTable) -> int:
+    """The bytes of a tile with all its copies, or of a list of tiles."""
+    spans = [indices[axis].block or 1 for axis in tile.axes]
+    count = tile.copies * prod(list_length(indices, index) for index in tile.list_indices)
+    return count * padded_bytes(spans, tile.element.size_bytes)
+
+
+def padded_bytes(spans: list[int], element_bytes: int) -> int:
+    """The bytes of one tile of such a block: whole fragments, and 16 bytes more in each row of a matrix."""
+    if len(spans) == 1:
+        return _rounded(spans[0]) * element_bytes
+    rows, columns = map(_rounded, spans)
+    return rows * (columns * element_bytes + 16)
+
+
+def _scratch_bytes(scratch: Scratch, indices: IndexTable, warps: int) -> int:
+    columns = (indices[scratch.columns].block or 1) if scratch.columns else 1
+    return warps * _rounded(columns) * scratch.element.size_bytes
+
+
+def _rounded(span: int) -> int:
+    return -(-span // _UNIT) * _UNIT

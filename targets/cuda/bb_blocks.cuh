@@ -1,0 +1,93 @@
+// Where blocks live. A thread block has W warps of 32 threads, and computes with blocks of at most R rows and C columns.
+//
+// In registers, a matrix is spread over the threads as tensor cores leave it: warp w has strips of 16 rows, one below
+// the other; in a strip a thread has two rows, eight apart, and of every eight columns two neighbours. A vector is
+// spread as the rows of a matrix are, so that four threads hold each entry. In shared memory, a block is a tile of rows
+// padded so that eight rows lie in different banks.
+#pragma once
+
+#include "bb_types.cuh"
+
+namespace bb {
+
+constexpr int warp_size = 32, strip_rows = 16, group_columns = 8;
+
+__host__ __device__ constexpr int round_up(int x, int unit) { return (x + unit - 1) / unit * unit; }
+
+// How many strips a warp has, and how many rows and columns a thread has.
+template <int R, int W> constexpr int strips = (R + strip_rows * W - 1) / (strip_rows * W);
+template <int R, int W> constexpr int rows_held = 2 * strips<R, W>;
+template <int C> constexpr int column_groups = (C + group_columns - 1) / group_columns;
+template <int C> constexpr int columns_held = 2 * column_groups<C>;
+
+BB_INLINE int lane() { return threadIdx.x % warp_size; }
+BB_INLINE int warp() { return threadIdx.x / warp_size; }
+
+// The row of the block that is a thread's i-th, and the column that is its j-th.
+template <int R, int W> BB_INLINE int row_of(int i) {
+  return (warp() * strips<R, W> + i / 2) * strip_rows + i % 2 * 8 + lane() / 4;
+}
+BB_INLINE int column_of(int j) { return j / 2 * group_columns + lane() % 4 * 2 + j % 2; }
+
+// Whether this thread is the one of those that hold a vector's entry, or a number, that stores it.
+BB_INLINE bool stores_rows() { return lane() % 4 == 0; }
+BB_INLINE bool stores_number() { return threadIdx.x == 0; }
+
+template <class T, int R, int C, int W> struct Matrix {
+  T data[strips<R, W>][column_groups<C>][4];
+  BB_INLINE T& operator()(int i, int j) { return data[i / 2][j / 2][i % 2 * 2 + j % 2]; }
+  BB_INLINE T operator()(int i, int j) const { return data[i / 2][j / 2][i % 2 * 2 + j % 2]; }
+};
+template <class T, int R, int W> struct Vector {
+  T data[rows_held<R, W>];
+  BB_INLINE T& operator()(int i) { return data[i]; }
+  BB_INLINE T operator()(int i) const { return data[i]; }
+};
+
+// A tile of shared memory. Its rows and columns are padded to whole fragments, and each row by 16 bytes more.
+template <class S, int R, int C, int W> struct Tile {
+  using element = S;
+  static constexpr int rows = round_up(R, strip_rows), columns = round_up(C, 16);
+  static constexpr int pitch = columns + 16 / int(sizeof(S));
+  static constexpr int bytes = rows * pitch * int(sizeof(S));
+  S* data;
+  BB_INLINE explicit Tile(unsigned char* memory) : data(reinterpret_cast<S*>(memory)) {}
+  BB_INLINE S* at(int row, int column) const { return data + row * pitch + column; }
+  // Threads may have rows beyond the tile: what they read there does not matter.
+  BB_INLINE compute_t<S> operator()(int row, int column) const {
+    if constexpr (strips<R, W> * strip_rows * W > rows) row = row < rows ? row : rows - 1;
+    return load(*at(row, column));
+  }
+};
+// The same for a vector.
+template <class S, int C, int W> struct Strip {
+  using element = S;
+  static constexpr int columns = round_up(C, 16);
+  static constexpr int bytes = round_up(columns * int(sizeof(S)), 16);
+  S* data;
+  BB_INLINE explicit Strip(unsigned char* memory) : data(reinterpret_cast<S*>(memory)) {}
+  BB_INLINE S* at(int, int place) const { return data + place; }
+  BB_INLINE compute_t<S> operator()(int place) const {
+    if constexpr (strips<C, W> * strip_rows * W > columns) place = place < columns ? place : columns - 1;
+    return load(data[place]);
+  }
+};
+
+// Tiles or strips one after another: a list, or a ring whose tiles are used in turn.
+template <class T> struct Several {
+  unsigned char* memory;
+  BB_INLINE explicit Several(unsigned char* at) : memory(at) {}
+  BB_INLINE T operator[](int64_t number) const { return T(memory + int(number) * T::bytes); }
+};
+
+// A tile seen with rows and columns exchanged.
+template <class Of> struct Transposed {
+  using element = typename Of::element;
+  Of of;
+  BB_INLINE compute_t<element> operator()(int row, int column) const {
+    return load(*of.at(column, row < Of::columns ? row : Of::columns - 1));
+  }
+};
+template <class Of> BB_INLINE Transposed<Of> transposed(Of of) { return {of}; }
+
+}  // namespace bb

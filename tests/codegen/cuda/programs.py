@@ -1,0 +1,215 @@
+"""Programs that are planned for a GPU at the sizes of models, and run emulated at three small ones.
+
+Of these one fits the blocks, one has a rest in every index, and one is smaller than every block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from bbrewrite.codegen.cuda.program import CudaSource, print_cuda
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.spans import Source
+from bbrewrite.core.types import Typing
+from bbrewrite.emulate.machine import Schedule
+from bbrewrite.emulate.program import EmulatedProgram, EmulatedRun
+from bbrewrite.inputs import draw_inputs
+from bbrewrite.interpret.kernels import run_kernels
+from bbrewrite.lang.programs import parse_program
+from bbrewrite.pipeline import Fusion, fuse, make_request
+from bbrewrite.plan.cost import NestCosts, summarise
+from bbrewrite.plan.kernel import Kernel
+from bbrewrite.plan.target import gpu_target
+from bbrewrite.runtime.compiler import CompilerMissing
+from bbrewrite.runtime.nvcc import Nvcc, find_nvcc
+from bbrewrite.verify.exact import evaluate_exactly
+from tests.plan.pipelines import shipped_rules
+
+TARGET = gpu_target("sm_80")
+
+_TEXTS = {
+    "attention": """\
+index m = 4096, n = 4096, d = 64, l = 64
+input  Q[m, d], K[n, d], V[n, l] : TYPE
+S[m, n] = sum[d](Q[m, d] * K[n, d]) / sqrt(size(d))
+output O[m, l] = sum[n](softmax[n](S[m, n]) * V[n, l])
+""",
+    "layernorm_matmul": """\
+index m = 512, k = 1024, n = 1024
+input  X[m, k] : TYPE
+weight W[k, n], g[k], b[k] : TYPE
+H[m, k] = layer_norm[k](X[m, k]) * g[k] + b[k]
+output Y[m, n] = sum[k](H[m, k] * W[k, n])
+""",
+    "rmsnorm_swiglu": """\
+index m = 128, d = 1024, f = 2816, e = d
+input  X[m, d] : TYPE
+weight W1[d, f], W3[d, f], W2[f, e], g[d] : TYPE
+H[m, d] = rms_norm[d](X[m, d], eps = 1e-6) * g[d]
+G[m, f] = silu(sum[d](H[m, d] * W1[d, f])) * sum[d](H[m, d] * W3[d, f])
+output Y[m, e] = sum[f](G[m, f] * W2[f, e])
+""",
+    "masked_attention": """\
+index h = 8, m = 2048, n = m, d = 128, l = 128
+def softcap(x, c) = c * tanh(x / c)
+input  Q[h, m, d], K[h, n, d], V[h, n, l] : TYPE
+S[h, m, n] = softcap(sum[d](Q[h, m, d] * K[h, n, d]) / sqrt(size(d)), 50)
+C[h, m, n] = where(n <= m and m - n < 40, S[h, m, n], -inf)
+output O[h, m, l] = sum[n](softmax[n](C[h, m, n]) * V[h, n, l])
+""",
+    "grouped_query_attention": """\
+index b = 2, h = 8, g = 2, m = 1024, n = 1024, d = 64, l = 64
+input  Q[b, h, m, d], K[b, g, n, d], V[b, g, n, l] : TYPE
+S[b, h, m, n] = sum[d](Q[b, h, m, d] * K[b, h / 4, n, d]) / sqrt(size(d))
+output O[b, h, m, l] = sum[n](softmax[n](S[b, h, m, n]) * V[b, h / 4, n, l])
+""",
+    "rmsnorm_qkv": """\
+index m = 2048, e = 1024, d = 128
+input  X[m, e] : TYPE
+weight WQ[e, d], WK[e, d], WV[e, d], g[e] : TYPE
+H[m, e] = rms_norm[e](X[m, e], eps = 1e-6) * g[e]
+output Q[m, d] = sum[e](H[m, e] * WQ[e, d])
+output K[m, d] = sum[e](H[m, e] * WK[e, d])
+output V[m, d] = sum[e](H[m, e] * WV[e, d])
+""",
+}
+NAMES = tuple(_TEXTS)
+TYPES = ("bf16", "f16", "f32")
+SHAPES = ("aligned", "ragged", "tiny")
+
+_EXTENTS: dict[str, dict[str, dict[str, int]]] = {
+    "attention": {
+        "aligned": {"m": 128, "n": 128, "d": 64, "l": 64},
+        "ragged": {"m": 70, "n": 130, "d": 20, "l": 24},
+        "tiny": {"m": 3, "n": 5, "d": 7, "l": 2},
+    },
+    "layernorm_matmul": {
+        "aligned": {"m": 128, "k": 128, "n": 128},
+        "ragged": {"m": 33, "k": 150, "n": 70},
+        "tiny": {"m": 2, "k": 3, "n": 1},
+    },
+    "rmsnorm_swiglu": {
+        "aligned": {"m": 64, "d": 128, "f": 128},
+        "ragged": {"m": 20, "d": 72, "f": 140},
+        "tiny": {"m": 1, "d": 3, "f": 5},
+    },
+    "masked_attention": {
+        "aligned": {"h": 1, "m": 128, "d": 128, "l": 128},
+        "ragged": {"h": 2, "m": 75, "d": 40, "l": 24},
+        "tiny": {"h": 1, "m": 3, "d": 2, "l": 5},
+    },
+    "grouped_query_attention": {
+        "aligned": {"b": 1, "h": 8, "g": 2, "m": 64, "n": 64, "d": 64, "l": 64},
+        "ragged": {"b": 2, "h": 8, "g": 2, "m": 20, "n": 70, "d": 40, "l": 24},
+        "tiny": {"b": 1, "h": 8, "g": 2, "m": 1, "n": 2, "d": 3, "l": 1},
+    },
+    "rmsnorm_qkv": {
+        "aligned": {"m": 128, "e": 128, "d": 128},
+        "ragged": {"m": 40, "e": 90, "d": 70},
+        "tiny": {"m": 2, "e": 3, "d": 1},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program planned for a GPU, its CUDA source, and what nvcc made of it."""
+
+    fusion: Fusion
+    source: CudaSource
+    emulated: EmulatedProgram
+
+    @property
+    def table(self) -> OperatorTable:
+        return self.fusion.request.rules.table
+
+
+@dataclass(frozen=True)
+class Data:
+    """Arrays for a program, the outputs in float64, and those of its definitions one by one in its own types."""
+
+    extents: Mapping[str, int]
+    arrays: Mapping[str, npt.NDArray[Any]]
+    exact: Mapping[str, npt.NDArray[Any]]
+    rounded: Mapping[str, npt.NDArray[Any]]
+
+
+def nvcc() -> Nvcc:
+    """The compiler; where there is none, the test is skipped, saying how to get it."""
+    try:
+        return find_nvcc()
+    except CompilerMissing as missing:
+        pytest.skip(str(missing))
+
+
+def text_of(name: str, kind: str) -> str:
+    """A program's text in an element type."""
+    return f"program {name}\n{_TEXTS[name]}".replace("TYPE", kind)
+
+
+@cache
+def fused(name: str, kind: str) -> Fusion:
+    """The program planned for the target."""
+    rules = shipped_rules()
+    program = parse_program(Source(name, text_of(name, kind)), rules.table)
+    return fuse(make_request(program, rules), TARGET)
+
+
+@cache
+def source_of(name: str, kind: str) -> CudaSource:
+    """The program's CUDA source."""
+    fusion = fused(name, kind)
+    assert TARGET.gpu is not None
+    return print_cuda(fusion.fused.kernels, fusion.request.rules.table, TARGET.gpu)
+
+
+@cache
+def case(name: str, kind: str) -> Case:
+    """A program ready to run."""
+    source = source_of(name, kind)
+    fusion = fused(name, kind)
+    return Case(fusion, source, EmulatedProgram(fusion.fused.kernels, source, nvcc().ptx(source.text)))
+
+
+@cache
+def data(name: str, kind: str, shape: str) -> Data:
+    """Arrays of one of the three shapes."""
+    fusion = fused(name, kind)
+    given = _EXTENTS[name][shape]
+    request = make_request(fusion.request.program, fusion.request.rules, sizes=given)
+    arrays = draw_inputs(request.program, request.extents, 0, request.given)
+    table = request.rules.table
+    exact = evaluate_exactly(request.program, arrays, request.extents, table)
+    rounded = run_kernels(fusion.unfused.kernels, arrays, request.extents, table)
+    return Data(request.extents, arrays, exact, rounded)
+
+
+@cache
+def run(name: str, kind: str, shape: str, schedule: Schedule) -> EmulatedRun:
+    """The program run emulated."""
+    given = data(name, kind, shape)
+    return case(name, kind).emulated.run(given.arrays, given.extents, schedule)
+
+
+def moved_bytes(kernel: Kernel, extents: Mapping[str, int], table: OperatorTable) -> int:
+    """The bytes of global memory that the cost model expects of a kernel at these extents."""
+    tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
+    events = summarise(kernel.body, kernel.grid, table, Typing(table, kernel.indices, tensors), tensors)
+    names = tuple(index.name for index in kernel.indices)
+    own = {name: extents[kernel.indices.root(name)] for name in names}
+    blocks = np.array([[float(kernel.indices[name].block or 1)] for name in names])
+    _, cost = NestCosts(events, kernel.grid, names, own, TARGET, TARGET.processors).cheapest(blocks)
+    return cost.global_bytes
+
+
+def relative_error(found: npt.NDArray[Any], exact: npt.NDArray[Any]) -> float:
+    """The root of the mean squared error, relative to that of the values."""
+    difference = found.astype(np.float64) - exact
+    return float(np.sqrt(np.mean(difference**2)) / np.sqrt(np.mean(exact**2)))

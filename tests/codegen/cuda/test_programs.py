@@ -1,0 +1,69 @@
+"""Generated CUDA kernels, compiled by nvcc and run without a GPU: right, and free of every fault that is looked for.
+
+Each program runs in each type at an aligned, a ragged and a tiny size, under both schedules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.codegen.cuda.programs import NAMES, SHAPES, TARGET, TYPES, case, data, moved_bytes, nvcc, relative_error, run
+
+# What is run in every test run: all in bf16, and two in the other types. The rest is for the slow campaign.
+_ALWAYS = {
+    *((name, "bf16") for name in NAMES),
+    ("attention", "f16"),
+    ("rmsnorm_swiglu", "f16"),
+    ("attention", "f32"),
+    ("layernorm_matmul", "f32"),
+}
+_PROGRAMS = [
+    pytest.param(name, kind, id=f"{name}-{kind}", marks=() if (name, kind) in _ALWAYS else pytest.mark.slow)
+    for name in NAMES
+    for kind in TYPES
+]
+# Rounding differs where a value is kept local instead of stored, so that small programs have errors of their own.
+_LEAST_ERROR = {"bf16": 2**-9, "f16": 2**-12, "f32": 2**-22}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("name", "kind"), _PROGRAMS)
+def test_right_and_without_faults(name: str, kind: str, shape: str) -> None:
+    """The error against float64 is at most twice that of the program's definitions, one by one in its own types."""
+    given = data(name, kind, shape)
+    greedy, scattered = run(name, kind, shape, "greedy"), run(name, kind, shape, "random")
+    assert greedy.faults == ()
+    assert scattered.faults == ()
+    for output, found in greedy.outputs.items():
+        exact = given.exact[output]
+        allowed = 2 * max(relative_error(given.rounded[output], exact), _LEAST_ERROR[kind])
+        assert relative_error(found, exact) <= allowed, output
+        # Which warp comes first is nothing that a result may depend on.
+        np.testing.assert_array_equal(found.view(np.uint8), scattered.outputs[output].view(np.uint8))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("name", "kind"), _PROGRAMS)
+def test_global_memory_moves_as_planned(name: str, kind: str, shape: str) -> None:
+    """Every byte that a kernel loads and stores is one that the cost model counts, at these extents and blocks."""
+    tested, given = case(name, kind), data(name, kind, shape)
+    reports = run(name, kind, shape, "greedy").reports
+    for kernel, report in zip(tested.fusion.fused.kernels.kernels, reports, strict=True):
+        planned = moved_bytes(kernel, given.extents, tested.table)
+        assert int(report.loaded_bytes.sum() + report.stored_bytes.sum()) == planned, kernel.name
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(("name", "kind"), _PROGRAMS)
+def test_nothing_spills(name: str, kind: str, architecture: str) -> None:
+    tested = case(name, kind)
+    compiler = nvcc()
+    usage = compiler.usage(compiler.ptx(tested.source.text), architecture)
+    assert TARGET.gpu is not None
+    for kernel in tested.source.kernels:
+        used = usage[kernel.name]
+        assert (used.spilled_bytes, used.stack_bytes) == (0, 0), kernel.name
+        assert used.registers <= TARGET.gpu.registers_per_thread
+        assert used.registers * kernel.threads <= 65536
+        assert kernel.shared_bytes <= TARGET.gpu.shared_bytes_per_block
