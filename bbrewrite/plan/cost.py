@@ -36,8 +36,9 @@ from bbrewrite.plan.term_costs import LAYOUT_WORK, body_work
 
 # Calling a block operator costs about this long, whatever the block's size.
 STATEMENT_SECONDS = 2.0e-8
-# Products of bf16 that come straight from memory are made in pairs, so much faster than those of single precision.
-NARROW_RATE = 2.0
+# Products of bf16 that come straight from memory are made in pairs: twice as fast as those of single precision in
+# registers, and as a whole, with sums that are read and stored in single precision, so much faster.
+NARROW_RATE = 1.5
 # Writing a block to local memory and reading it back, in vector instructions for one vector.
 PASS_WORK = 3.0
 

@@ -89,7 +89,7 @@ def test_the_planner_counts_on_it() -> None:
         costs = NestCosts(events, kernel.grid, ("m", "n", "k"), extents, target, 1)
         return costs.cheapest(np.array([[64.0], [64.0], [64.0]]))[1].seconds
 
-    assert seconds(BF16) < 0.75 * seconds(F32)
+    assert seconds(BF16) < 0.8 * seconds(F32)
 
 
 def test_infinities_and_nan_stay_in_their_rows_and_columns() -> None:
