@@ -21,8 +21,9 @@ def without_fills(steps: tuple[Step, ...]) -> tuple[Step, ...]:
             result.append(step)
             continue
         loop = replace(step, body=without_fills(step.body))
-        # Some processor's share of a shared loop may be empty.
-        for product in [inner for inner in loop.body if isinstance(inner, Product) and not step.shared]:
+        # Some processor's share of a shared loop may be empty, and a mask may hide the first block, or all.
+        is_whole = not step.shared and step.bounds is None
+        for product in [inner for inner in loop.body if isinstance(inner, Product) and is_whole]:
             fill = _fill_place(result, loop, product)
             if fill is not None:
                 empty = WhereEmpty(loop.index, tuple(result[fill - 1 : fill + 1]))

@@ -119,7 +119,7 @@ def _statements(
     for statement in body:
         if isinstance(statement, Loop):
             inner = _statements(memory, statement.body, bound | {statement.index}, together and not statement.shared)
-            scope.steps.append(Repeat(statement.index, inner, statement.shared))
+            scope.steps.append(Repeat(statement.index, inner, statement.shared, statement.bounds))
             scope.wrote(frozenset[str]().union(*map(names_written, inner)))
             continue
         if isinstance(statement, Barrier):

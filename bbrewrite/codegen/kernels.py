@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
+from bbrewrite.codegen.bounds import BoundsPrinter
 from bbrewrite.codegen.expressions import UserFunctions
 from bbrewrite.codegen.flatten import flatten
 from bbrewrite.codegen.names import Names
@@ -40,6 +41,7 @@ from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Local, Read
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import Kernel, LocalBlock, compute_element
+from bbrewrite.plan.visible import ALWAYS, LoopBounds
 
 # Larger blocks, and what goes beyond the total, are placed in the thread's workspace instead of on its stack.
 _STACK_BLOCK_BYTES = 16 * 1024
@@ -175,7 +177,7 @@ class _KernelPrinter:
         with self._writer.block(""):
             self._memory_declarations(on_stack=False)
             collapse = f" collapse({len(self._kernel.grid)})" if outer else ""
-            self._writer.line(f"#pragma omp for{collapse} schedule(static)")
+            self._writer.line(f"#pragma omp for{collapse} schedule({self._sharing})")
             for name in outer:
                 self._writer.line(self._block_loop(name))
             with self._writer.block(self._block_loop(innermost)):
@@ -183,6 +185,11 @@ class _KernelPrinter:
                     self._block_bounds(name)
                 self._memory_declarations(on_stack=True)
                 self._body()
+
+    @property
+    def _sharing(self) -> str:
+        """How threads share the grid: in turn, where some cells do less."""
+        return "dynamic" if self._kernel.is_uneven else "static"
 
     def _together(self, parts: Parts) -> None:
         """All threads run the body; each lets the others know where its accumulators are."""
@@ -274,17 +281,38 @@ class _KernelPrinter:
 
     # Loops over blocks
 
-    def _block_loop(self, name: str) -> str:
-        index = self._scope.index(name)
-        return f"for (int64_t {index.number} = 0; {index.number} < {self._scope.steps_of(name)}; ++{index.number})"
+    def _block_loop(self, name: str, first: str = "0", end: str = "") -> str:
+        number = self._scope.index(name).number
+        return f"for (int64_t {number} = {first}; {number} < {end or self._scope.steps_of(name)}; ++{number})"
 
-    def _shared_loop(self, name: str) -> str:
+    def _shared_loop(self, name: str, first: str = "0", end: str = "") -> str:
         """A loop over this thread's share of the blocks."""
         assert self._parts
-        number, steps = self._scope.index(name).number, self._scope.steps_of(name)
         own, count = self._parts.own, self._parts.count
-        first, end = f"{steps} * {own} / {count}", f"{steps} * ({own} + 1) / {count}"
-        return f"for (int64_t {number} = {first}; {number} < {end}; ++{number})"
+        steps = f"({end} - {first})" if end else self._scope.steps_of(name)
+        base = "" if first == "0" else f"{first} + "
+        return self._block_loop(name, f"{base}{steps} * {own} / {count}", f"{base}{steps} * ({own} + 1) / {count}")
+
+    def _repeat(self, step: Repeat) -> None:
+        """A loop over the blocks that a mask does not hide."""
+        bounds = step.bounds or LoopBounds()
+        printer = BoundsPrinter(self._scope, frozenset(self._bound))
+        first, end = printer.block_range(bounds, step.index)
+        for line in printer.lines:
+            self._writer.line(line)
+        loop = self._shared_loop if step.shared else self._block_loop
+        with self._writer.block(loop(step.index, first, end)):
+            self._block_bounds(step.index)
+            self._bound.append(step.index)
+            self._pointers((step,), new=step.index)
+            if bounds.test != ALWAYS:
+                tester = BoundsPrinter(self._scope, frozenset(self._bound), printer.known)
+                test = tester.possible(bounds.test)
+                for line in tester.lines:
+                    self._writer.line(line)
+                self._writer.line(f"if (!({test})) continue;  // hidden: no entry counts")
+            self._steps(step.body)
+            self._bound.pop()
 
     def _block_bounds(self, name: str) -> None:
         index = self._scope.index(name)
@@ -299,13 +327,8 @@ class _KernelPrinter:
                 case Remark(text):
                     self._writer.line()
                     self._writer.line(f"// {text}")
-                case Repeat(index, body, shared):
-                    with self._writer.block(self._shared_loop(index) if shared else self._block_loop(index)):
-                        self._block_bounds(index)
-                        self._bound.append(index)
-                        self._pointers(body, new=index)
-                        self._steps(body)
-                        self._bound.pop()
+                case Repeat():
+                    self._repeat(step)
                 case WhereEmpty(index, body):
                     with self._writer.block(f"if ({self._scope.index(index).size} == 0)"):
                         self._steps(body)

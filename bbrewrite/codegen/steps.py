@@ -13,6 +13,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
 from bbrewrite.plan.kernel import LocalBlock
+from bbrewrite.plan.visible import LoopBounds
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,15 @@ class Rows:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A serial loop over the blocks or positions of an index; processors share out the iterations of a `shared` one."""
+    """A serial loop over the blocks or positions of an index; processors share out the iterations of a `shared` one.
+
+    With `bounds` it visits only some of the blocks.
+    """
 
     index: str
     body: tuple[Step, ...]
     shared: bool = False
+    bounds: LoopBounds | None = None
 
 
 @dataclass(frozen=True)
@@ -191,6 +196,8 @@ def leaves_read(step: Step) -> Iterator[Read | Local]:
                 yield Local(target.name, target.list_indices)
         case Combine(_, source):
             yield Local(source.name, source.list_indices)
+        case Repeat(_, _, _, LoopBounds() as bounds):
+            yield from bounds.reads
         case _:
             pass
 

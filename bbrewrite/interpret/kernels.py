@@ -14,12 +14,13 @@ import numpy as np
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Local, Number, Size, Term
+from bbrewrite.core.terms import IndexValue, Local, Number, Size, Term
 from bbrewrite.core.types import BlockType
 from bbrewrite.interpret.block_terms import BlockTerms, storage_of, store
 from bbrewrite.interpret.positions import Positions
 from bbrewrite.interpret.scalar_functions import Array, compute_dtype
 from bbrewrite.plan.kernel import Barrier, Kernel, KernelProgram, Let, LocalBlock, Loop, Merge, Statement, Store, Update
+from bbrewrite.plan.visible import LoopBounds, block_range, possible
 
 type _Slot = tuple[str, tuple[int, ...]]
 
@@ -81,18 +82,35 @@ class _KernelRun:
                     self._assign(target, Local(source.name, source.list_indices))
                 case Barrier():
                     pass
-                case Loop(index, inner):
-                    self._loop(index, inner)
+                case Loop(index, inner, _, bounds):
+                    self._loop(index, inner, bounds or LoopBounds())
 
-    def _loop(self, index: str, body: tuple[Statement, ...]) -> None:
+    def _loop(self, index: str, body: tuple[Statement, ...], bounds: LoopBounds) -> None:
+        positions = self._terms.positions
         outer = self._point.get(index)
-        for number in range(self._terms.positions.trips(index)):
+        self._point.pop(index, None)
+        first, past = block_range(bounds, positions.block(index) or 1, positions.trips(index), self._extreme)
+        for number in range(first, past):
             self._point[index] = number
-            self._run_body(body)
+            if possible(bounds.test, self._extreme):
+                self._run_body(body)
         if outer is None:
             self._point.pop(index, None)
         else:
             self._point[index] = outer
+
+    def _extreme(self, leaf: Term, greatest: bool) -> int:
+        """The least or greatest value of a leaf of bounds in the current blocks; an index without one is anywhere."""
+        positions = self._terms.positions
+        match leaf:
+            case Size(index):
+                return positions.extent(index)
+            case IndexValue(index):
+                first, past = positions.bounds(index, self._point) if index in self._point else (0, positions.extent(index))
+                return past - 1 if greatest else first
+            case _:
+                values = self._evaluate(leaf)
+                return int(values.max() if greatest else values.min())
 
     def _assign(self, target: LocalBlock, expression: Term) -> None:
         """Computes a block; where its list indices have no loop around it, every block of the list."""

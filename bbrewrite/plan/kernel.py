@@ -19,6 +19,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Term
 from bbrewrite.core.types import BlockType
+from bbrewrite.plan.visible import LoopBounds
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,14 @@ class Store:
 class Loop:
     """A serial loop over the blocks of an index, or over its positions where it is a point index.
 
-    The iterations of a `shared` loop are shared out among the processors, in contiguous runs.
+    The iterations of a `shared` loop are shared out among the processors, in contiguous runs. With `bounds` only some
+    of the blocks are visited: the iterations of the others would change nothing.
     """
 
     index: str
     body: tuple[Statement, ...]
     shared: bool = False
+    bounds: LoopBounds | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,13 @@ class Kernel:
     def is_split(self) -> bool:
         """Whether processors work together on one reduction."""
         return any(isinstance(statement, Merge) for statement in walk_statements(self.body))
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether masks make some cells of the grid do less than others."""
+        loops = [statement for statement in walk_statements(self.body) if isinstance(statement, Loop)]
+        leaves = [leaf for loop in loops if loop.bounds for leaf in loop.bounds.leaves]
+        return any(not leaf.free.isdisjoint(self.grid) for leaf in leaves)
 
     @property
     def local_blocks(self) -> tuple[LocalBlock, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.printing import index_lines, input_lines, print_tensor, print_term
 from bbrewrite.core.programs import Tensor
+from bbrewrite.plan.bounds_text import print_bounds
 from bbrewrite.plan.kernel import Barrier, Kernel, KernelProgram, Let, LocalBlock, Loop, Merge, Statement, Store, Update
 
 _INDENT = "    "
@@ -50,8 +51,9 @@ def _body(body: tuple[Statement, ...], table: OperatorTable, indent: str) -> Ite
                 yield f"{indent}{_declared(target)} = merge {monoid} of {_named(source)}"
             case Barrier():
                 yield f"{indent}barrier"
-            case Loop(index, inner, shared):
-                yield f"{indent}for {index}{' shared out' if shared else ''}:"
+            case Loop(index, inner, shared, bounds):
+                range_text = print_bounds(bounds, table) if bounds else ""
+                yield f"{indent}for {index}{range_text}{' shared out' if shared else ''}:"
                 yield from _body(inner, table, indent + _INDENT)
 
 

@@ -24,6 +24,7 @@ from bbrewrite.plan.cost import Cost, NestCosts, NestEvents, summarise
 from bbrewrite.plan.gpu_costs import GPU_BLOCK_SIZES, GpuNestCosts
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.naming import name_values
+from bbrewrite.plan.narrowing import may_narrow, narrowed
 from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.split import split_reduction
@@ -109,6 +110,7 @@ class _Search:
         self._machine = machine
         self._typing = Typing(table, indices, tensors)
         terms = [term for output in kernel.outputs for term in walk(output.body)]
+        self._has_masks = may_narrow(iter(terms), self._typing)
         self._reduced = tuple(dict.fromkeys(term.index for term in terms if isinstance(term, Reduce)))
         used = {index for term in terms for index in (*term.free, *([term.index] if isinstance(term, Reduce) else []))}
         used |= {index for output in kernel.outputs for index in output.tensor.indices}
@@ -237,6 +239,8 @@ class _Search:
         """The nest of these choices at its best coarse block sizes; None where the reduction cannot be split."""
         naming = name_values(self._kernel, kept, self._table)
         nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
+        if self._has_masks:
+            nest = replace(nest, body=narrowed(nest.body, grid, self._table, self._typing, self._tensors))
         if split is not None:
             body = split_reduction(nest.body, split, nest.accumulators)
             if body is None:

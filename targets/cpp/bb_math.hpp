@@ -272,6 +272,7 @@ template <class T> BB_INLINE T select(bool c, T a, T b) { return c ? a : b; }
 
 // Division that rounds down, and the remainder with the sign of b, as Python's // and %. b must not be zero.
 BB_INLINE int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+BB_INLINE int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
 BB_INLINE int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
 }  // namespace bb

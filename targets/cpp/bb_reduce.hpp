@@ -134,4 +134,16 @@ template <class T, class F> BB_INLINE T min_over(long n, F f) {
   return detail::reduce_over<detail::MinimumLanes<T>, T>(n, f);
 }
 
+// The least and the greatest of `count` integers, `stride` apart; `count` is at least 1.
+inline int64_t least(const int32_t* x, int64_t stride, int64_t count) {
+  int32_t found = x[0];
+  for (int64_t i = 1; i < count; ++i) found = x[i * stride] < found ? x[i * stride] : found;
+  return found;
+}
+inline int64_t greatest(const int32_t* x, int64_t stride, int64_t count) {
+  int32_t found = x[0];
+  for (int64_t i = 1; i < count; ++i) found = x[i * stride] > found ? x[i * stride] : found;
+  return found;
+}
+
 }  // namespace bb

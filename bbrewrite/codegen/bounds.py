@@ -1,0 +1,140 @@
+"""Prints the bounds of loops that masks narrow: the first block, the one after the last, and the test of a block.
+
+Extremes of what tensors hold are found by a scan of their current block, once for each loop that needs them; all
+other leaves are positions and extents that the kernel already names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from bbrewrite.codegen.scope import KernelScope
+from bbrewrite.codegen.text import bare
+from bbrewrite.core.terms import IndexValue, Read, Size, Term
+from bbrewrite.plan.visible import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Condition,
+    Linear,
+    LoopBounds,
+    Nonnegative,
+    Outermost,
+    Quotient,
+)
+
+
+class BoundsPrinter:
+    """Prints for a place inside the loops over `bound`. `lines` are the declarations needed before, and `known` the
+    extremes of tensors that have a name by then.
+    """
+
+    def __init__(
+        self,
+        scope: KernelScope,
+        bound: frozenset[str],
+        known: Mapping[tuple[Read, bool], str] = MappingProxyType({}),
+    ) -> None:
+        self._scope = scope
+        self._bound = bound
+        self.known = dict(known)
+        self.lines: list[str] = []
+
+    def block_range(self, bounds: LoopBounds, name: str) -> tuple[str, str]:
+        """The numbers of the first block and of the one after the last; "0" and "" where all are visited."""
+        index, steps = self._scope.index(name), self._scope.steps_of(name)
+        # What does not change in the loop is scanned before it.
+        for read in bounds.reads:
+            if name not in read.free:
+                self._extreme(read, False)
+                self._extreme(read, True)
+        first, end = "0", ""
+        if bounds.begin is not None:
+            position = bare(self._position(bounds.begin))
+            block = f"bb::floor_div({position}, {index.block})" if index.block else position
+            first = self._named(f"{name}_first", f"std::max<int64_t>(0, {block})")
+        if bounds.end is not None:
+            position = bare(self._position(bounds.end))
+            block = f"bb::ceil_div({position}, {index.block})" if index.block else position
+            end = self._named(f"{name}_end", f"std::max<int64_t>({first}, std::min<int64_t>({steps}, {block}))")
+        elif bounds.begin is not None:
+            end = self._named(f"{name}_end", f"std::max<int64_t>({first}, {steps})")
+        return first, end
+
+    def possible(self, condition: Condition) -> str:
+        """A test whether some entry of the current blocks may meet a condition."""
+        match condition:
+            case Nonnegative(linear):
+                left = Linear(tuple(part for part in linear.parts if part[1] > 0), max(linear.offset, 0))
+                right = Linear(tuple((leaf, -c) for leaf, c in linear.parts if c < 0), max(-linear.offset, 0))
+                return f"{self._sum(left, True)} >= {self._sum(right, False)}"
+            case AllOf(conditions):
+                return " && ".join(self._inner(condition) for condition in conditions)
+            case AnyOf(conditions):
+                return " || ".join(self._inner(condition) for condition in conditions)
+
+    def _inner(self, condition: Condition) -> str:
+        text = self.possible(condition)
+        return text if isinstance(condition, Nonnegative) else f"({text})"
+
+    def _named(self, stem: str, value: str) -> str:
+        name = self._scope.names.fresh(stem)
+        self.lines.append(f"const int64_t {name} = {value};")
+        return name
+
+    def _position(self, bound: Bound) -> str:
+        match bound:
+            case Quotient(linear, greatest, divisor):
+                text = self._sum(linear, greatest)
+                return text if divisor == 1 else f"bb::floor_div({text}, INT64_C({divisor}))"
+            case Outermost(positions, greatest):
+                function = "std::max" if greatest else "std::min"
+                text = self._position(positions[0])
+                for other in positions[1:]:
+                    text = f"{function}<int64_t>({text}, {self._position(other)})"
+                return text
+
+    def _sum(self, linear: Linear, greatest: bool) -> str:
+        text = ""
+        for leaf, coefficient in linear.parts:
+            value = self._extreme(leaf, greatest == (coefficient > 0))
+            value = value if abs(coefficient) == 1 else f"{abs(coefficient)} * {_factor(value)}"
+            sign = "-" if coefficient < 0 else "+"
+            value = _factor(value) if coefficient < 0 else value
+            text = f"{text} {sign} {value}" if text else (f"-{_factor(value)}" if coefficient < 0 else value)
+        if linear.offset or not text:
+            text = f"{text} {'-' if linear.offset < 0 else '+'} {abs(linear.offset)}" if text else str(linear.offset)
+        return text
+
+    def _extreme(self, leaf: Term, greatest: bool) -> str:
+        match leaf:
+            case Size(index):
+                return self._scope.size(index)
+            case IndexValue(index):
+                names = self._scope.index(index)
+                if index not in self._bound:
+                    return f"{names.size} - 1" if greatest else "0"
+                if not names.start:
+                    return names.number
+                return f"{names.start} + {names.count} - 1" if greatest else names.start
+            case Read():
+                if (leaf, greatest) not in self.known:
+                    self.known[leaf, greatest] = self._scanned(leaf, greatest)
+                return self.known[leaf, greatest]
+            case _:
+                raise AssertionError(leaf)
+
+    def _scanned(self, read: Read, greatest: bool) -> str:
+        """The extreme of a block of a tensor, in a variable."""
+        place = self._scope.place(read)
+        blocked = [a.plain_index for a in read.addresses if a.plain_index and self._scope.indices.is_blocked(a.plain_index)]
+        if not blocked:
+            return self._named(f"{read.tensor}_value", f"{place.pointer}[0]")
+        stride, count = place.strides[0], self._scope.index(blocked[0]).count
+        end = "greatest" if greatest else "least"
+        return self._named(f"{read.tensor}_{end}", f"bb::{end}({place.pointer}, {stride}, {count})")
+
+
+def _factor(text: str) -> str:
+    return text if text.isidentifier() or text.isdigit() else f"({text})"

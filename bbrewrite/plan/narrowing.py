@@ -1,0 +1,191 @@
+"""Narrows the loops of a nest to the blocks that a mask does not hide.
+
+An iteration is *idle* where it leaves every state as it was. The conditions of the loop's `where`s are assumed to be
+false (or true) in the whole block, and constants are propagated through the body: -inf into a maximum, the exponential
+of it, 0, into a sum. If every state comes out unchanged the iteration is idle in such a block, and only blocks in which
+the condition may hold somewhere are visited. Nothing here knows of softmax or attention: what is neutral is what the
+monoids' identities say.
+
+What hides a block also hides infinities and NaN of the inputs there: they meet nothing but weights of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Role, Tensor
+from bbrewrite.core.terms import Apply, Local, Read, Term, rewrite_bottom_up, walk
+from bbrewrite.core.types import Typing
+from bbrewrite.plan.constants import FINITE, UNKNOWN, Bounded, Constant, Entries, EntriesOf, Unchanged
+from bbrewrite.plan.kernel import Let, Loop, Statement, Update, walk_statements
+from bbrewrite.plan.linear_conditions import linear_condition
+from bbrewrite.plan.visible import ALWAYS, AllOf, AnyOf, Condition, Nonnegative, visible_blocks
+
+type _Known = dict[str, Entries]
+# Conditions, each with the value that it is assumed to have in a whole block.
+type _Assumption = Mapping[Term, bool]
+
+
+def may_narrow(terms: Iterator[Term], typing: Typing) -> bool:
+    """Whether a kernel of these terms has a condition that could narrow a loop."""
+    return any(_is_choice(term) and _is_usable(term.children[0], typing) for term in terms)
+
+
+def narrowed(
+    body: tuple[Statement, ...],
+    grid: tuple[str, ...],
+    table: OperatorTable,
+    typing: Typing,
+    tensors: Mapping[str, Tensor],
+) -> tuple[Statement, ...]:
+    """The nest with bounds on the loops that have idle iterations; `typing` is that of terms without locals."""
+    return _Narrower(body, table, typing, tensors).block(body, {}, frozenset(grid))
+
+
+def _is_choice(term: Term) -> bool:
+    return isinstance(term, Apply) and term.operator == "where"
+
+
+def _is_usable(condition: Term, typing: Typing) -> bool:
+    return any(linear_condition(condition, holds, typing) != ALWAYS for holds in (True, False))
+
+
+class _Narrower:
+    def __init__(
+        self, body: tuple[Statement, ...], table: OperatorTable, typing: Typing, tensors: Mapping[str, Tensor]
+    ) -> None:
+        self._table = table
+        self._typing = typing
+        self._finite = frozenset(t.name for t in tensors.values() if t.role in (Role.INPUT, Role.WEIGHT))
+        statements = list(walk_statements(body))
+        lets = [s for s in statements if isinstance(s, Let)]
+        several = {s.target.name for s in statements if isinstance(s, Update)}
+        several |= {let.target.name for place, let in enumerate(lets) if let.target in (x.target for x in lets[:place])}
+        self._definitions = {let.target.name: let.expression for let in lets if let.target.name not in several}
+        self._resolved: dict[Term, Term] = {}
+
+    def block(self, body: tuple[Statement, ...], known: _Known, scope: frozenset[str]) -> tuple[Statement, ...]:
+        """A list of statements inside loops over `scope`; `known` says what holds before, and then after it."""
+        result: list[Statement] = []
+        for statement in body:
+            if isinstance(statement, Loop):
+                inside = {**known, **dict.fromkeys(_updated(statement.body), UNKNOWN)}
+                inner = self.block(statement.body, inside, scope | {statement.index})
+                condition = _in_scope(self._visible(statement, known), scope | {statement.index})
+                bounds = visible_blocks(condition, statement.index)
+                result.append(replace(statement, body=inner, bounds=bounds))
+            else:
+                result.append(statement)
+            self._run((statement,), known, {})
+        return tuple(result)
+
+    # Finding what hides a block
+
+    def _visible(self, loop: Loop, known: _Known) -> Condition:
+        """What must be possible in a block for the loop's iteration to do anything."""
+        candidates = self._conditions(loop)
+        required: list[Condition] = []
+        for condition in candidates:
+            for value in (False, True):
+                visible = linear_condition(condition, not value, self._typing)
+                if visible != ALWAYS and self._is_idle(loop, known, {condition: value}):
+                    required.append(visible)
+        if not required and len(candidates) > 1 and self._is_idle(loop, known, dict.fromkeys(candidates, False)):
+            return AnyOf(tuple(linear_condition(condition, True, self._typing) for condition in candidates))
+        return AllOf(tuple(required))
+
+    def _conditions(self, loop: Loop) -> list[Term]:
+        """The conditions of the loop's `where`s that change with its index."""
+        found: dict[Term, None] = {}
+        for statement in walk_statements(loop.body):
+            if isinstance(statement, Let | Update):
+                for term in walk(self._resolve(statement.expression)):
+                    if _is_choice(term):
+                        condition = term.children[0]
+                        if loop.index in condition.free and _is_usable(condition, self._typing):
+                            found[condition] = None
+        return list(found)
+
+    def _resolve(self, term: Term) -> Term:
+        """The term with locals replaced by what they are defined as, where that is one expression."""
+        if term not in self._resolved:
+
+            def change(node: Term) -> Term:
+                is_defined = isinstance(node, Local) and node.name in self._definitions
+                return self._resolve(self._definitions[node.name]) if is_defined else node
+
+            self._resolved[term] = rewrite_bottom_up(term, change)
+        return self._resolved[term]
+
+    # Is an iteration idle?
+
+    def _is_idle(self, loop: Loop, known: _Known, assumption: _Assumption) -> bool:
+        """Whether an iteration leaves all states unchanged under an assumption on its conditions."""
+        statements = list(walk_statements(loop.body))
+        inner = {s.index for s in statements if isinstance(s, Loop)}
+        lets = [s.target for s in statements if isinstance(s, Let)]
+        if not all(isinstance(s, Let | Update | Loop) for s in statements):
+            return False
+        if any(loop.index in target.list_indices for target in lets):
+            return False  # kept for others
+        states = _updated(loop.body) - {target.name for target in lets if inner.issuperset(target.list_indices)}
+        after: _Known = {**known, **{state: Unchanged(state) for state in states}}
+        self._run(loop.body, after, assumption)
+        return bool(states) and all(after[state] == Unchanged(state) for state in states)
+
+    def _run(self, body: tuple[Statement, ...], known: _Known, assumption: _Assumption) -> None:
+        """Changes `known` from what holds before the statements to what holds after them."""
+
+        def assumed(term: Term) -> bool | None:
+            return assumption.get(self._resolve(term)) if assumption else None
+
+        for statement in body:
+            match statement:
+                case Let(target, expression) | Update(target, expression):
+                    known[target.name] = EntriesOf(self._table, known, assumed, self._finite).of(expression)
+                case Loop():
+                    self._run_loop(statement, known, assumption)
+                case _:
+                    pass
+
+    def _run_loop(self, loop: Loop, known: _Known, assumption: _Assumption) -> None:
+        """What holds after any number of iterations."""
+        while True:
+            after = dict(known)
+            self._run(loop.body, after, assumption)
+            joined = {name: _either(before, after[name]) for name, before in known.items()}
+            if joined == known:
+                known.update({name: entries for name, entries in after.items() if name not in known})
+                return
+            known.update(joined)
+
+
+def _updated(body: tuple[Statement, ...]) -> set[str]:
+    return {s.target.name for s in walk_statements(body) if isinstance(s, Update)}
+
+
+def _either(a: Entries, b: Entries) -> Entries:
+    """What is known of entries of which one of two things is known."""
+    if a == b:
+        return a
+    finite = [x == FINITE or (isinstance(x, Constant) and abs(x.value) < float("inf")) for x in (a, b)]
+    if all(finite):
+        return FINITE
+    bounded = [isinstance(x, Bounded) or (isinstance(x, Constant) and x.value < float("inf")) for x in (a, b)]
+    return Bounded(False) if all(bounded) else UNKNOWN
+
+
+def _in_scope(condition: Condition, scope: frozenset[str]) -> Condition:
+    """The condition without parts that read what is not at hand: they may be true."""
+    match condition:
+        case Nonnegative(linear):
+            reads = [leaf for leaf, _ in linear.parts if isinstance(leaf, Read)]
+            return condition if all(read.free <= scope for read in reads) else ALWAYS
+        case AllOf(conditions):
+            kept = tuple(_in_scope(inner, scope) for inner in conditions)
+            return AllOf(tuple(inner for inner in kept if inner != ALWAYS))
+        case AnyOf(conditions):
+            kept = tuple(_in_scope(inner, scope) for inner in conditions)
+            return ALWAYS if ALWAYS in kept else AnyOf(kept)
