@@ -57,7 +57,8 @@ type Executable = Callable[[], dict[str, Array]]
 class Movement:
     """What a planned program moves and computes: counts, bytes and operations for the extents at hand.
 
-    `local_bytes` is the local memory of the kernel that needs most, on one processor.
+    `local_bytes` is the local memory of the kernel that needs most, on one processor; `skipped_share` the share of
+    blocks that masks let loops skip, as far as it follows from extents, None where no loop is narrowed.
     """
 
     kernels: int
@@ -65,6 +66,7 @@ class Movement:
     global_bytes: int
     flops: int
     local_bytes: int
+    skipped_share: float | None
 
 
 @dataclass(frozen=True)
@@ -342,4 +344,5 @@ def _movement(plan: Plan) -> Movement:
         round(plan.global_bytes),
         round(plan.flops),
         round(plan.local_bytes),
+        plan.skipped_share,
     )

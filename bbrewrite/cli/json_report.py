@@ -36,6 +36,8 @@ def json_report(result: RunResult, import_ms: float, parse_ms: float) -> str:
                 "global_bytes": after.global_bytes,
                 "flops": after.flops,
                 "local_bytes": after.local_bytes,
+                # Only where masks narrow loops: other programs keep the agreed keys.
+                **({} if after.skipped_share is None else {"skipped_share": after.skipped_share}),
             },
             "rules_applied": {name: count for name, count in sorted(saturation.rules_applied.items()) if count},
             "egraph": {

@@ -33,6 +33,7 @@ def print_run(console: Console, result: RunResult) -> None:
     times = (median(result.unfused_ms), median(result.fused_ms))
     _print_table(console, [*movement_rows(fusion.before, fusion.after), _time_row("time", *times)])
     _print_spread(console, result)
+    _print_skipped(console, fusion.after)
     print_derivation(console, fusion)
     _print_verdict(console, result.comparison)
     _print_notes(console, fusion)
@@ -66,6 +67,7 @@ def print_fusion(console: Console, fusion: Fusion) -> None:
     print_block_program(console, fusion.text)
     _print_kernels(console, fusion)
     _print_table(console, movement_rows(fusion.before, fusion.after))
+    _print_skipped(console, fusion.after)
     print_derivation(console, fusion)
     _print_notes(console, fusion)
 
@@ -157,6 +159,11 @@ def _print_spread(console: Console, result: RunResult) -> None:
             f"note: timings vary by {unfused:.0%} (unfused) and {fused:.0%} (fused), as on a busy machine\n",
             markup=False,
         )
+
+
+def _print_skipped(console: Console, movement: Movement) -> None:
+    if movement.skipped_share is not None:
+        console.print(f"blocks skipped by masks: {movement.skipped_share:.0%}\n".replace("%", " %"), markup=False)
 
 
 def _time(milliseconds: float) -> str:

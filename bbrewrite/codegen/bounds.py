@@ -128,7 +128,9 @@ class BoundsPrinter:
     def _scanned(self, read: Read, greatest: bool) -> str:
         """The extreme of a block of a tensor, in a variable."""
         place = self._scope.place(read)
-        blocked = [a.plain_index for a in read.addresses if a.plain_index and self._scope.indices.is_blocked(a.plain_index)]
+        blocked = [
+            a.plain_index for a in read.addresses if a.plain_index and self._scope.indices.is_blocked(a.plain_index)
+        ]
         if not blocked:
             return self._named(f"{read.tensor}_value", f"{place.pointer}[0]")
         stride, count = place.strides[0], self._scope.index(blocked[0]).count

@@ -106,7 +106,9 @@ class _KernelRun:
             case Size(index):
                 return positions.extent(index)
             case IndexValue(index):
-                first, past = positions.bounds(index, self._point) if index in self._point else (0, positions.extent(index))
+                first, past = (
+                    positions.bounds(index, self._point) if index in self._point else (0, positions.extent(index))
+                )
                 return past - 1 if greatest else first
             case _:
                 values = self._evaluate(leaf)

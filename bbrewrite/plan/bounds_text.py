@@ -23,7 +23,7 @@ def print_bounds(bounds: LoopBounds, table: OperatorTable) -> str:
     """What follows the loop's index; empty for a loop over all blocks."""
     text = f" from {_bound(bounds.begin, table)}" if bounds.begin else ""
     text += f" up to {_bound(bounds.end, table)}" if bounds.end else ""
-    return text + (f" where possibly {_condition(bounds.test, table)}" if bounds.test != ALWAYS else "")
+    return text + (f" where possibly {_condition(bounds.test, table, False)}" if bounds.test != ALWAYS else "")
 
 
 def _bound(bound: Bound, table: OperatorTable) -> str:
@@ -35,7 +35,7 @@ def _bound(bound: Bound, table: OperatorTable) -> str:
             return f"{'max' if greatest else 'min'}({', '.join(_bound(inner, table) for inner in positions)})"
 
 
-def _condition(condition: Condition, table: OperatorTable) -> str:
+def _condition(condition: Condition, table: OperatorTable, is_inner: bool = True) -> str:
     match condition:
         case Nonnegative(linear):
             left = Linear(tuple(part for part in linear.parts if part[1] > 0), max(linear.offset, 0))
@@ -43,7 +43,8 @@ def _condition(condition: Condition, table: OperatorTable) -> str:
             return f"{_sum(left, table)} >= {_sum(right, table)}"
         case AllOf(conditions) | AnyOf(conditions):
             word = " and " if isinstance(condition, AllOf) else " or "
-            return "(" + word.join(_condition(inner, table) for inner in conditions) + ")"
+            text = word.join(_condition(inner, table) for inner in conditions)
+            return f"({text})" if is_inner else text
 
 
 def _sum(linear: Linear, table: OperatorTable, greatest: bool | None = None) -> str:

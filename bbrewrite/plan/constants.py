@@ -2,10 +2,10 @@
 
 This is constant propagation over whole blocks: conditions that are assumed to be false (or true) everywhere make a
 `where` a constant, and constants go on through operators. A monoid's identity is neutral in its combination, which
-leaves the other operand as it is. The assumptions under which an iteration is idle are chosen elsewhere (`idle.py`).
+leaves the other operand as it is. Which assumptions are made, and why, is said elsewhere (`narrowing.py`).
 
-A *weight* of 0 is the exponential of -inf, which is what hidden entries have: it hides whatever it multiplies. Any other
-0 hides only what is finite if inputs are.
+A *weight* of 0 is the exponential of -inf, which is what hidden entries have: it hides whatever it multiplies. Any
+other 0 hides only what is finite if inputs are, and only in block products.
 """
 
 from __future__ import annotations
@@ -110,10 +110,8 @@ class EntriesOf:
         operands = [self.of(operand) for operand in term.operands]
         if not operator.is_elementwise:
             operands = [self._placed(operator, place, operand) for place, operand in enumerate(operands)]
-        if not operator.function:
-            result = operands[0]
-        else:
-            result = self.call(self._table.functions[operator.function], operands)
+        function = self._table.functions.get(operator.function)
+        result = operands[0] if function is None else self.call(function, operands)
         if not operator.fold:
             return result
         product = operator.function == "multiply"

@@ -33,6 +33,7 @@ from bbrewrite.plan.kernel import (
 )
 from bbrewrite.plan.target import Target
 from bbrewrite.plan.term_costs import LAYOUT_WORK, body_work
+from bbrewrite.plan.visited_share import NarrowedLoop, visited_share
 
 # Calling a block operator costs about this long, whatever the block's size.
 STATEMENT_SECONDS = 2.0e-8
@@ -55,6 +56,7 @@ class Event:
     axes: tuple[str, ...]
     loops: tuple[str, ...]
     shared: str | None = None
+    narrowed: tuple[NarrowedLoop, ...] = ()  # those of `loops` that visit only some of their blocks
     once: bool = False  # one processor does it, where nothing is shared out
     tensor: str = ""  # whose blocks are loaded or stored
 
@@ -71,6 +73,7 @@ class NestEvents:
     merged: tuple[Event, ...]  # bytes of one processor's blocks that a split kernel combines
     statements: tuple[Event, ...]
     flops: tuple[Event, ...]  # arithmetic operations, whatever unit does them
+    iterations: tuple[Event, ...]  # of loops that visit only some of their blocks
     local_blocks: tuple[LocalBlock, ...]
 
 
@@ -82,6 +85,8 @@ class Cost:
     global_bytes: int
     flops: int
     local_bytes: int
+    blocks_visited: int = 0  # in loops that masks narrow
+    blocks_in_all: int = 0  # in such loops, if every block were visited
 
     @property
     def rank(self) -> tuple[float, int, int]:
@@ -113,6 +118,7 @@ class _Summary:
         self._merged: list[Event] = []
         self._statements: list[Event] = []
         self._flops: list[Event] = []
+        self._iterations: list[Event] = []
         self._blocks: dict[str, LocalBlock] = {}
         self._held: dict[str, Read] = {}
 
@@ -129,6 +135,7 @@ class _Summary:
             tuple(self._merged),
             tuple(self._statements),
             tuple(self._flops),
+            tuple(self._iterations),
             tuple(self._blocks.values()),
         )
 
@@ -144,7 +151,10 @@ class _Summary:
         for statement in body:
             match statement:
                 case Loop():
-                    self._visit(statement.body, place.inside(statement))
+                    inner = place.inside(statement)
+                    if statement.bounds is not None:
+                        self._iterations.append(inner.event(1.0, ()))
+                    self._visit(statement.body, inner)
                 case Let(target, expression) | Update(target, expression):
                     self._vector.append(place.around(target.list_indices).event(PASS_WORK, target.type.axes))
                     self._statement(expression, place, loaded)
@@ -213,16 +223,20 @@ class _Place:
 
     loops: tuple[str, ...]
     shared: str | None = None
+    narrowed: tuple[NarrowedLoop, ...] = ()
 
     def inside(self, loop: Loop) -> _Place:
-        return _Place((*self.loops, loop.index), loop.index if loop.shared else self.shared)
+        narrowed = self.narrowed
+        if loop.bounds is not None:
+            narrowed = (*narrowed, NarrowedLoop(loop.index, loop.bounds, frozenset(self.loops)))
+        return _Place((*self.loops, loop.index), loop.index if loop.shared else self.shared, narrowed)
 
     def around(self, indices: tuple[str, ...]) -> _Place:
         """The place with loops over further indices, which the statement runs over by itself."""
         return replace(self, loops=(*self.loops, *(index for index in indices if index not in self.loops)))
 
     def event(self, amount: float, axes: tuple[str, ...]) -> Event:
-        return Event(amount, axes, self.loops, self.shared)
+        return Event(amount, axes, self.loops, self.shared, self.narrowed)
 
 
 class NestCosts:
@@ -251,7 +265,14 @@ class NestCosts:
         packing = [replace(event, amount=target.packing_operations) for event in events.packing]
         merged = [replace(event, amount=event.amount * threads) for event in events.merged]
         traffic = (*events.loads, *events.stores, *merged)
-        groups = ((*events.vector_work, *packing), events.statements, events.products, traffic, events.flops)
+        groups = (
+            (*events.vector_work, *packing),
+            events.statements,
+            events.products,
+            traffic,
+            events.flops,
+            events.iterations,
+        )
         self._parts = [slice(0, 0)] * len(groups)
         rows: list[list[float]] = []
         amounts: list[float] = []
@@ -262,6 +283,12 @@ class NestCosts:
                 amounts.append(event.amount * prod(extents[axis] or 1 for axis in event.axes))
         ordered = [event for group in groups for event in group]
         self._is_split = bool(events.merged)
+        self._all_extents = dict(extents)
+        self._shares: dict[tuple[NarrowedLoop, tuple[int, ...]], float] = {}
+        self._narrowed: dict[NarrowedLoop, NDArray[np.bool_]] = {
+            loop: np.array([loop in event.narrowed for event in ordered])
+            for loop in dict.fromkeys(loop for event in ordered for loop in event.narrowed)
+        }
         # Of a split kernel, what is not shared out is done by every processor, unless by one alone.
         repeats = [threads if event.shared is None and not event.once else 1 for event in ordered]
         columns = [-1 if event.shared is None else self._column[event.shared] for event in ordered]
@@ -287,12 +314,15 @@ class NestCosts:
         spans = np.minimum(blocks, self._extents[:, None])
         trips = np.ceil(self._extents[:, None] / blocks)
         totals = self._amounts * np.exp(self._exponent_matrix @ np.log(trips))
+        all_iterations = totals[self._parts[-1]].sum(axis=0)
+        for loop, inside in self._narrowed.items():
+            totals[inside] *= self._visited(loop, blocks)
         if self._is_split:
             totals *= self._repeats
-        _, _, _, traffic, flops = (totals[part] for part in self._parts)
+        _, _, _, traffic, flops, iterations = (totals[part] for part in self._parts)
         # What the busiest processor does.
         own = totals * self._share_of_one(trips, spans)
-        vector, statements, products, _, _ = (own[part] for part in self._parts)
+        vector, statements, products, *_ = (own[part] for part in self._parts)
         target = self._target
         work = vector.sum(axis=0) / (target.vector_operations_per_second * target.vector_lanes)
         work += STATEMENT_SECONDS * statements.sum(axis=0)
@@ -310,7 +340,22 @@ class NestCosts:
             round(float(moved[best])) * scale,
             round(float(flops[:, best].sum())) * scale,
             round(float(local[best])),
+            round(float(iterations[:, best].sum())),
+            round(float(all_iterations[best])),
         )
+
+    def _visited(self, loop: NarrowedLoop, blocks: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of a narrowed loop's blocks that are visited, for each choice of block sizes."""
+        names = (*loop.outer, loop.index)
+        own = blocks[[self._column[name] for name in names]].astype(np.int64).T
+        sizes, which = np.unique(own, axis=0, return_inverse=True)
+        found: list[float] = []
+        for row in sizes:
+            key = (loop, tuple(map(int, row)))
+            if key not in self._shares:
+                self._shares[key] = visited_share(loop, dict(zip(names, key[1], strict=True)), self._all_extents)
+            found.append(self._shares[key])
+        return np.array(found)[which.reshape(-1)]
 
     def _share_of_one(self, trips: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of each event's total that falls to the busiest processor.

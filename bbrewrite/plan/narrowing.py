@@ -113,8 +113,9 @@ class _Narrower:
         if term not in self._resolved:
 
             def change(node: Term) -> Term:
-                is_defined = isinstance(node, Local) and node.name in self._definitions
-                return self._resolve(self._definitions[node.name]) if is_defined else node
+                if isinstance(node, Local) and node.name in self._definitions:
+                    return self._resolve(self._definitions[node.name])
+                return node
 
             self._resolved[term] = rewrite_bottom_up(term, change)
         return self._resolved[term]
@@ -184,8 +185,8 @@ def _in_scope(condition: Condition, scope: frozenset[str]) -> Condition:
             reads = [leaf for leaf, _ in linear.parts if isinstance(leaf, Read)]
             return condition if all(read.free <= scope for read in reads) else ALWAYS
         case AllOf(conditions):
-            kept = tuple(_in_scope(inner, scope) for inner in conditions)
-            return AllOf(tuple(inner for inner in kept if inner != ALWAYS))
+            kept = tuple(inner for c in conditions if (inner := _in_scope(c, scope)) != ALWAYS)
+            return kept[0] if len(kept) == 1 else AllOf(kept)
         case AnyOf(conditions):
             kept = tuple(_in_scope(inner, scope) for inner in conditions)
             return ALWAYS if ALWAYS in kept else AnyOf(kept)

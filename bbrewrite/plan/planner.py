@@ -55,6 +55,12 @@ class Plan:
         return sum(cost.flops for cost in self.costs)
 
     @property
+    def skipped_share(self) -> float | None:
+        """The share of blocks that masks let loops skip, for the extents at hand; None where no loop is narrowed."""
+        total = sum(cost.blocks_in_all for cost in self.costs)
+        return 1 - sum(cost.blocks_visited for cost in self.costs) / total if total else None
+
+    @property
     def local_bytes(self) -> int:
         """The local memory of the kernel that needs most, on one processor."""
         return max((cost.local_bytes for cost in self.costs), default=0)

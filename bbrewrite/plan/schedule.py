@@ -247,7 +247,7 @@ class _Search:
                 return None
             nest = replace(nest, body=body)
         events = summarise(nest.body, grid, self._table, self._typing, self._tensors)
-        extents = {name: self._extent(name) for name in self._used}
+        extents = {index.name: self._extent(index.name) for index in self._indices}
         costs = self._costs(events, nest.body, grid, extents)
         position, cost = costs.cheapest(self._combinations)
         best = tuple(int(size) for size in self._combinations[:, position])
