@@ -239,7 +239,7 @@ class _Search:
         """The nest of these choices at its best coarse block sizes; None where the reduction cannot be split."""
         naming = name_values(self._kernel, kept, self._table)
         nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
-        if self._has_masks:
+        if self._has_masks and self._machine.target.gpu is None:  # kernels for GPUs still visit every block
             nest = replace(nest, body=narrowed(nest.body, grid, self._table, self._typing, self._tensors))
         if split is not None:
             body = split_reduction(nest.body, split, nest.accumulators)
