@@ -143,7 +143,7 @@ class Prepared:
 @dataclass(frozen=True)
 class RunResult:
     """A whole run: what reports and tests read. Durations are in milliseconds, one for each repetition;
-    fused and unfused ones take turns.
+    fused and unfused ones take turns. Where a GPU was emulated, `emulated_at` gives the extents at which it was.
     """
 
     fusion: Fusion
@@ -153,6 +153,7 @@ class RunResult:
     comparison: Comparison
     unfused_ms: tuple[float, ...]
     fused_ms: tuple[float, ...]
+    emulated_at: Mapping[str, int] | None = None
 
 
 def read_program(path: Path, table: OperatorTable | None = None) -> Program:

@@ -75,13 +75,18 @@ def _write_page(path: Path, fusion: Fusion) -> None:
     click.echo(f"wrote {path}", err=True)
 
 
-def codegen_command(output: Path, **options: Any) -> None:
+def codegen_command(target: str, architecture: str, output: Path, **options: Any) -> None:
     """Writes the fused program's source, header and build file to a directory."""
     request, _ = read_request(**options)
     with progress() as step:
         step("saturating and planning")
-        fusion = fuse(request)
-        files = project_files(fusion.fused.kernels, request.rules.table, fusion.unfused.kernels)
+        if target == "cuda":
+            from bbrewrite.cuda_pipeline import cuda_files
+
+            files = cuda_files(request, architecture)
+        else:
+            fusion = fuse(request)
+            files = project_files(fusion.fused.kernels, request.rules.table, fusion.unfused.kernels)
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():

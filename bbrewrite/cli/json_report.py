@@ -22,6 +22,7 @@ def json_report(result: RunResult, import_ms: float, parse_ms: float) -> str:
             "program": fusion.request.program.name,
             "target": result.target,
             "sizes": fusion.sizes,
+            **({"emulated_at": dict(result.emulated_at)} if result.emulated_at else {}),
             "ok": result.comparison.ok,
             "max_rel_err": error if math.isfinite(error) else None,
             "before": {

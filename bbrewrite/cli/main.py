@@ -91,8 +91,18 @@ _FUSION = _options(
     click.option("--threads", type=click.IntRange(1, 1024), help="Processors to use; by default all."),
     click.option("--fast-math", is_flag=True, help="Also use rules that lose accuracy in floating point."),
 )
+_ARCHITECTURE = click.option(
+    "--gpu",
+    "architecture",
+    type=click.Choice(["sm_80", "sm_90"]),
+    default="sm_80",
+    show_default=True,
+    help="For the target cuda: what it plans for.",
+)
 _EXECUTION = _options(
     click.option("--target", type=click.Choice(["cpp", "cuda", "numpy"]), default="cpp", show_default=True),
+    _ARCHITECTURE,
+    click.option("--emulate", is_flag=True, help="For the target cuda: no GPU, though there is one."),
     _FUSION,
     click.option(
         "--input",
@@ -170,9 +180,11 @@ def lower(**options: Any) -> None:
 @_RULES
 @_PROGRAM
 @_FUSION
+@click.option("--target", type=click.Choice(["cpp", "cuda"]), default="cpp", show_default=True)
+@_ARCHITECTURE
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory to write to.")
 def codegen(**options: Any) -> None:
-    """Write the fused program as C++ source to take away, with a C header and a build file."""
+    """Write the fused program as C++ or CUDA source to take away, with a header and a build file."""
     from bbrewrite.cli.fusing import codegen_command
 
     codegen_command(**options)

@@ -30,9 +30,10 @@ def print_run(console: Console, result: RunResult) -> None:
     _print_heading(console, result)
     print_block_program(console, fusion.text)
     _print_kernels(console, fusion)
-    times = (median(result.unfused_ms), median(result.fused_ms))
-    _print_table(console, [*movement_rows(fusion.before, fusion.after), _time_row("time", *times)])
-    _print_spread(console, result)
+    times = [] if result.emulated_at else [_time_row("time", median(result.unfused_ms), median(result.fused_ms))]
+    _print_table(console, [*movement_rows(fusion.before, fusion.after), *times])
+    if not result.emulated_at:
+        _print_spread(console, result)
     _print_skipped(console, fusion.after)
     print_derivation(console, fusion)
     _print_verdict(console, result.comparison)
@@ -77,7 +78,13 @@ def _print_heading(console: Console, result: RunResult) -> None:
     sizes = "  ".join(f"{name} = {extent}" for name, extent in fusion.sizes.items())
     threads = fusion.request.threads
     console.print(f"[bold]{fusion.request.program.name}[/]  {sizes}")
-    console.print(f"target {result.target}, {threads} thread{'s' if threads != 1 else ''}\n")
+    if result.emulated_at:
+        small = "  ".join(f"{name} = {extent}" for name, extent in result.emulated_at.items())
+        console.print("target cuda, emulated: what nvcc made is run and checked without a GPU, and not timed,")
+        console.print(f"at {small}\n")
+        return
+    used = "" if result.target == "cuda" else f", {threads} thread{'s' if threads != 1 else ''}"
+    console.print(f"target {result.target}{used}\n")
 
 
 def print_block_program(console: Console, text: str) -> None:

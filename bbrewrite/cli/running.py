@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,30 @@ from bbrewrite.cli.json_report import json_report
 from bbrewrite.cli.report import print_bench, print_run
 from bbrewrite.core.elements import Element
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
-from bbrewrite.pipeline import RunResult, run
+from bbrewrite.pipeline import Request, RunResult, run
 
 
-def run_command(import_ms: float, target: str, seed: int, save: Path | None, as_json: bool, **options: Any) -> None:
+def run_command(
+    import_ms: float,
+    target: str,
+    architecture: str,
+    emulate: bool,
+    seed: int,
+    save: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Runs and reports; exits with 1 where the result is wrong."""
-    _refuse_cuda(target)
     request, parse_ms = read_request(**options)
     if save is not None:
         _make_directory(save)
     with progress() as step:
-        result = run(request, target, seed, step)
+        if target == "cuda":
+            from bbrewrite.cuda_pipeline import run_cuda
+
+            result = run_cuda(request, architecture, emulate, seed, step)
+        else:
+            result = run(request, target, seed, step)
     if save is not None:
         _save(save, result)
     if as_json:
@@ -35,20 +49,35 @@ def run_command(import_ms: float, target: str, seed: int, save: Path | None, as_
     _exit_by_verdict(result)
 
 
-def bench_command(target: str, seed: int, **options: Any) -> None:
+def bench_command(target: str, architecture: str, emulate: bool, seed: int, **options: Any) -> None:
     """Runs and reports times only; exits with 1 where the result is wrong."""
-    _refuse_cuda(target)
     request, _ = read_request(**options)
     with progress() as step:
-        result = run(request, target, seed, step)
+        if target == "cuda":
+            result = _timed_on_gpu(request, architecture, emulate, seed, step)
+        else:
+            result = run(request, target, seed, step)
     print_bench(Console(highlight=False), result)
     _exit_by_verdict(result)
 
 
-def _refuse_cuda(target: str) -> None:
-    if target == "cuda":
-        click.echo("the target cuda is not available yet; use --target cpp or --target numpy", err=True)
+def _timed_on_gpu(
+    request: Request, architecture: str, emulate: bool, seed: int, step: Callable[[str], None]
+) -> RunResult:
+    from bbrewrite.cuda_pipeline import run_cuda
+    from bbrewrite.runtime.gpu import GpuMissing, find_gpu
+
+    try:
+        find_gpu()
+    except GpuMissing as missing:
+        emulate = True
+        message = str(missing)
+    else:
+        message = "--emulate times nothing"
+    if emulate:
+        click.echo(f"{message} `run --target cuda` checks the kernels without one, but does not time them.", err=True)
         raise SystemExit(TOOL_MISSING)
+    return run_cuda(request, architecture, emulate, seed, step)
 
 
 def _exit_by_verdict(result: RunResult) -> None:

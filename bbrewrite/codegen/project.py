@@ -63,10 +63,10 @@ def project_files(
 def c_header(program: KernelProgram, entry: EntryPoint) -> str:
     """The declaration of a program's entry point for C and C++, with what each argument is."""
     guard = f"{identifier(program.name).upper()}_H"
-    arguments = [*(_c_argument(tensor, name) for tensor, name in entry.tensor_arguments)]
+    arguments = [*(c_argument(tensor, name) for tensor, name in entry.tensor_arguments)]
     arguments += [f"int64_t {name}" for _, name in entry.extent_arguments] + ["int threads"]
     lines = [f"/* The program {program.name}, computed by {_counted(len(program.kernels), 'kernel')}.", " *"]
-    lines += [f" *   {name}: {_described(program, tensor)}" for tensor, name in entry.tensor_arguments]
+    lines += [f" *   {name}: {described(program, tensor)}" for tensor, name in entry.tensor_arguments]
     for index, name in entry.extent_arguments:
         usual = program.indices.extent(index)
         lines.append(f" *   {name}: the extent of {index}" + (f", usually {usual}" if usual is not None else ""))
@@ -99,12 +99,14 @@ extern "C" {{
 """
 
 
-def _c_argument(tensor: Tensor, name: str) -> str:
+def c_argument(tensor: Tensor, name: str) -> str:
+    """A tensor as an argument of a C function."""
     constant = "const " if tensor.role in (Role.INPUT, Role.WEIGHT) else ""
     return f"{constant}{_C_TYPES[tensor.element][0]}* {name}"
 
 
-def _described(program: KernelProgram, tensor: Tensor) -> str:
+def described(program: KernelProgram, tensor: Tensor) -> str:
+    """What an argument is, for a comment."""
     roots = [program.indices.root(index) for index in tensor.indices]
     shape = " x ".join(roots) or "a single number"
     return f"{_ROLES[tensor.role]}; {shape}; {_C_TYPES[tensor.element][1]}"

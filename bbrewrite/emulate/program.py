@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bbrewrite.codegen.cuda.kernels import KernelFunction
 from bbrewrite.codegen.cuda.program import CudaSource
 from bbrewrite.core.programs import Tensor
 from bbrewrite.emulate.encode import EncodedKernel, encode
@@ -72,15 +70,16 @@ class EmulatedProgram:
             memory[tensor.name] = np.zeros(self._shape(tensor, extents), _storage(tensor))
         reports: list[Report] = []
         for kernel, encoded, planned in zip(self.source.kernels, self.kernels, self.program.kernels, strict=True):
-            _check(kernel, extents)
+            kernel.check(extents)
             own = {tensor.name for tensor in planned.writes}
             # What no kernel has written yet holds no values.
             arguments: list[Argument] = [
                 Output(memory[name]) if name in own and name not in written else memory[name] for name in kernel.tensors
             ]
             arguments += [extents[root] for root in kernel.extents]
-            blocks = prod(-(-extents[root] // block) for root, block in kernel.grid)
-            reports.append(launch(encoded, blocks, kernel.threads, kernel.shared_bytes, arguments, schedule, seed))
+            reports.append(
+                launch(encoded, kernel.blocks(extents), kernel.threads, kernel.shared_bytes, arguments, schedule, seed)
+            )
             written |= own
         return EmulatedRun({tensor.name: memory[tensor.name] for tensor in self.program.outputs}, tuple(reports))
 
@@ -90,12 +89,3 @@ class EmulatedProgram:
 
 def _storage(tensor: Tensor) -> np.dtype[np.generic]:
     return tensor.element.numpy_type
-
-
-def _check(kernel: KernelFunction, extents: Mapping[str, int]) -> None:
-    for root, limit in kernel.limits:
-        if extents[root] > limit:
-            raise ValueError(f"{kernel.name} holds for {root} up to {limit}, not {extents[root]}")
-    for root, extent in extents.items():
-        if extent < 1:
-            raise ValueError(f"{kernel.name} needs extents of at least 1, {root} is {extent}")

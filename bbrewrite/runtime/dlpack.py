@@ -24,7 +24,7 @@ class _DataType(ctypes.Structure):
     _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
 
 
-class _Tensor(ctypes.Structure):
+class DlpackTensor(ctypes.Structure):
     """`DLTensor`, the first member of `DLManagedTensor`."""
 
     _fields_ = (
@@ -73,10 +73,15 @@ def from_dlpack(value: Any, for_writing: bool = False) -> Array:
     return array
 
 
-def _from_bfloat(capsule: object) -> Array:
+def tensor_of(capsule: object) -> DlpackTensor:
+    """What a capsule of the protocol's first version holds."""
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    tensor = ctypes.cast(pointer_of(capsule, b"dltensor"), ctypes.POINTER(_Tensor)).contents
+    return ctypes.cast(pointer_of(capsule, b"dltensor"), ctypes.POINTER(DlpackTensor)).contents
+
+
+def _from_bfloat(capsule: object) -> Array:
+    tensor = tensor_of(capsule)
     if (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) != (_BFLOAT, 16, 1):
         raise ValueError(f"arrays of DLPack's type {tensor.dtype.code} of {tensor.dtype.bits} bits are not taken")
     shape = tuple(tensor.shape[axis] for axis in range(tensor.ndim))

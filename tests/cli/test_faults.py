@@ -165,10 +165,6 @@ def test_no_compiler(bbrewrite: Command, rules: Path, scaled_sum: Path, monkeypa
     assert bbrewrite("run", rules, scaled_sum, "--size", "m=4", "--target", "numpy").exit_code == 0
 
 
-def test_cuda_is_not_there_yet(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
-    assert "not available yet" in _refused(bbrewrite, "run", rules, scaled_sum, "--target", "cuda", code=3)
-
-
 def test_an_endless_expression(bbrewrite: Command, rules: Path) -> None:
     Path("long.bb").write_text(f"program p\ninput x : f32\noutput y = {' + '.join(['x'] * 20000)}\n")
     _refused(bbrewrite, "run", rules, "long.bb")

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from bbrewrite.runtime.dlpack import _Tensor, from_dlpack  # pyright: ignore[reportPrivateUsage]
+from bbrewrite.runtime.dlpack import DlpackTensor, from_dlpack
 
 
 class Exporter:
@@ -34,7 +34,7 @@ class BfloatExporter(Exporter):
         self.code = code
         shape = (ctypes.c_int64 * array.ndim)(*array.shape)
         strides = (ctypes.c_int64 * array.ndim)(*(step // 2 for step in array.strides))
-        self.tensor = _Tensor()
+        self.tensor = DlpackTensor()
         self.tensor.data = array.ctypes.data - 4
         self.tensor.byte_offset = 4
         self.tensor.device_type, self.tensor.ndim = 1, array.ndim

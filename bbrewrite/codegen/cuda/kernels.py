@@ -6,6 +6,7 @@ What happens inside a block is printed by `statements.py`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -48,6 +49,19 @@ class KernelFunction:
     threads: int
     shared_bytes: int
     limits: tuple[tuple[str, int], ...]
+
+    def blocks(self, extents: Mapping[str, int]) -> int:
+        """How many blocks of threads a launch has."""
+        return prod(-(-extents[root] // block) for root, block in self.grid)
+
+    def check(self, extents: Mapping[str, int]) -> None:
+        """Raises ValueError for extents that the kernel is not made for, as its launcher refuses them."""
+        for root, extent in extents.items():
+            if extent < 1:
+                raise ValueError(f"{self.name} needs extents of at least 1, {root} is {extent}")
+        for root, limit in self.limits:
+            if extents[root] > limit:
+                raise ValueError(f"{self.name} holds for {root} up to {limit}, not {extents[root]}")
 
 
 def print_kernel(

@@ -1,0 +1,159 @@
+"""Runs generated CUDA programs on a GPU: loads PTX by the driver, launches kernels, times them by events.
+
+The driver's interface is that of cuda-python, which the extra `gpu` installs. Arrays on the device are used where they
+lie, by DLPack; NumPy arrays are copied there and back. This file cannot be tested without a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bbrewrite.codegen.cuda.program import CudaSource
+from bbrewrite.core.programs import Tensor
+from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.runtime.lent import DEVICE, borrow
+
+type Array = npt.NDArray[Any]
+
+HOW_TO_RUN_ON_A_GPU = (
+    "Install the driver's interface with pip install 'bbrewrite[gpu]' on a machine with an NVIDIA GPU, or run with"
+    " --emulate, which needs no GPU."
+)
+
+
+class GpuMissing(Exception):
+    """No GPU that can be used; the message says what was missing."""
+
+
+class GpuFailed(Exception):
+    """The driver reported an error."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU: `driver` is the module of cuda-python, `architecture` such as `sm_90`."""
+
+    driver: Any
+    name: str
+    architecture: str
+
+    def call(self, function: str, *arguments: Any) -> Any:
+        """Calls the driver. Raises GpuFailed where it reports an error."""
+        status, *results = getattr(self.driver, function)(*arguments)
+        if int(status) != 0:
+            raise GpuFailed(f"{function}: {status}")
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def find_gpu() -> Device:
+    """The first GPU. Raises GpuMissing."""
+    try:
+        driver: Any = importlib.import_module("cuda.bindings.driver")
+    except ImportError:
+        raise GpuMissing(f"cuda-python is not installed. {HOW_TO_RUN_ON_A_GPU}") from None
+    try:
+        status = int(driver.cuInit(0)[0])
+        count = int(driver.cuDeviceGetCount()[1]) if status == 0 else 0
+    except RuntimeError:  # without the driver's library
+        status, count = -1, 0
+    if status != 0 or count == 0:
+        raise GpuMissing(f"No GPU was found. {HOW_TO_RUN_ON_A_GPU}")
+    device = Device(driver, "", "")
+    number = device.call("cuDeviceGet", 0)
+    context = device.call("cuDevicePrimaryCtxRetain", number)
+    device.call("cuCtxSetCurrent", context)
+    attribute = driver.CUdevice_attribute
+    major, minor = (
+        device.call(
+            "cuDeviceGetAttribute", getattr(attribute, f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{part}"), number
+        )
+        for part in ("MAJOR", "MINOR")
+    )
+    name = device.call("cuDeviceGetName", 256, number).decode().rstrip("\0")
+    return Device(driver, name, f"sm_{major}{minor}")
+
+
+class GpuProgram:
+    """A program loaded on a device."""
+
+    def __init__(self, device: Device, program: KernelProgram, source: CudaSource, ptx: Path) -> None:
+        self._device = device
+        self._program = program
+        self._source = source
+        # The driver translates PTX for the GPU at hand, whatever it is.
+        module = device.call("cuModuleLoadData", ptx.read_bytes() + b"\0")
+        attribute = device.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self._functions: list[Any] = []
+        for kernel in source.kernels:
+            function = device.call("cuModuleGetFunction", module, kernel.name.encode())
+            device.call("cuFuncSetAttribute", function, attribute, kernel.shared_bytes)
+            self._functions.append(function)
+
+    def launch(self, places: Mapping[str, int], extents: Mapping[str, int], stream: int = 0) -> None:
+        """Launches every kernel on arrays at these addresses of the device, buffers among them."""
+        for kernel, function in zip(self._source.kernels, self._functions, strict=True):
+            kernel.check(extents)
+            values = (*(places[name] for name in kernel.tensors), *(extents[root] for root in kernel.extents))
+            types = (*(ctypes.c_void_p for _ in kernel.tensors), *(ctypes.c_int64 for _ in kernel.extents))
+            blocks = kernel.blocks(extents)
+            shape = (blocks, 1, 1, kernel.threads, 1, 1)
+            self._device.call("cuLaunchKernel", function, *shape, kernel.shared_bytes, stream, (values, types), 0)
+
+    def run(
+        self, arrays: Mapping[str, Any], extents: Mapping[str, int], most_runs: int = 1
+    ) -> tuple[dict[str, Array], tuple[float, ...]]:
+        """The outputs as NumPy arrays, and the milliseconds of each run by the device's own clock."""
+        owned: list[Any] = []
+        places: dict[str, int] = {}
+        try:
+            for tensor in (*self._program.inputs, *self._program.buffers, *self._program.outputs):
+                places[tensor.name] = self._placed(tensor, arrays.get(tensor.name), extents, owned)
+            self.launch(places, extents)
+            times = tuple(self._timed(places, extents) for _ in range(most_runs))
+            outputs: dict[str, Array] = {}
+            for tensor in self._program.outputs:
+                outputs[tensor.name] = np.empty(self._shape(tensor, extents), tensor.element.numpy_type)
+                host = outputs[tensor.name]
+                self._device.call("cuMemcpyDtoH", host.ctypes.data, places[tensor.name], host.nbytes)
+            return outputs, times
+        finally:
+            for memory in owned:
+                self._device.call("cuMemFree", memory)
+
+    def _timed(self, places: Mapping[str, int], extents: Mapping[str, int]) -> float:
+        start, end = self._device.call("cuEventCreate", 0), self._device.call("cuEventCreate", 0)
+        self._device.call("cuEventRecord", start, 0)
+        self.launch(places, extents)
+        self._device.call("cuEventRecord", end, 0)
+        self._device.call("cuEventSynchronize", end)
+        return float(self._device.call("cuEventElapsedTime", start, end))
+
+    def _placed(self, tensor: Tensor, given: Any, extents: Mapping[str, int], owned: list[Any]) -> int:
+        """The address of a tensor on the device: that of an array that is there already, or of new memory."""
+        shape = self._shape(tensor, extents)
+        if given is not None and not isinstance(given, np.ndarray):
+            array = borrow(given)
+            if array.device_type != DEVICE or array.element is not tensor.element or not array.is_dense:
+                raise ValueError(f"the array for {tensor.name} must be dense, of {tensor.element}, and on the device")
+            if array.shape != shape:
+                raise ValueError(f"the array for {tensor.name} has shape {array.shape}, but {shape} is needed")
+            return array.pointer
+        size = max(1, prod(shape) * tensor.element.size_bytes)
+        memory = self._device.call("cuMemAlloc", size)
+        owned.append(memory)
+        if given is not None:
+            host: Array = np.ascontiguousarray(given, tensor.element.numpy_type)  # pyright: ignore[reportUnknownArgumentType]
+            self._device.call("cuMemcpyHtoD", memory, host.ctypes.data, host.nbytes)
+        return int(memory)
+
+    def _shape(self, tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(extents[self._program.indices.root(index)] for index in tensor.indices)
