@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import BlockProgram, Tensor
-from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted
 
 # The float64 reference keeps every value twice for a moment: as a result and as an operand of what follows.
 _REFERENCE_BYTES = 16
@@ -29,6 +29,18 @@ def check_memory(program: BlockProgram, extents: Mapping[str, int]) -> None:
         largest = max(program.tensors.values(), key=lambda tensor: _elements(tensor, program.indices, extents))
         shape = ", ".join(f"{index} = {extents[program.indices.root(index)]}" for index in largest.indices)
         hint = f"the largest array is {largest.name}[{shape}]; give smaller extents by --size"
+        raise InputError([Diagnostic("memory", message, hint=hint)])
+
+
+def check_local_memory(local_bytes: int, threads: int) -> None:
+    """Raises InputError where the local blocks of a kernel, held by every thread, exceed the free memory."""
+    needed, free = local_bytes * threads, free_bytes()
+    if needed > free:
+        message = (
+            f"with these block sizes {counted(threads, 'thread')} need about {needed / 2**30:.1f} GiB of local memory"
+            f" and {free / 2**30:.1f} are free"
+        )
+        hint = "give smaller block sizes, or none: they are then chosen"
         raise InputError([Diagnostic("memory", message, hint=hint)])
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bbrewrite.block_sizes import cut_to_extents
 from bbrewrite.codegen.cpp import Source, print_programs
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.indices import IndexTable
@@ -34,7 +35,7 @@ from bbrewrite.lang.programs import parse_program
 from bbrewrite.lang.sources import read_source
 from bbrewrite.lower.bounds import check_bounds
 from bbrewrite.lower.lowering import lower
-from bbrewrite.memory import check_memory
+from bbrewrite.memory import check_local_memory, check_memory
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.planner import Plan, candidate_plans, cheapest, plan_program
 from bbrewrite.plan.schedule import Machine
@@ -73,7 +74,8 @@ class Movement:
 class Request:
     """What the stages start from: a checked program with its choices made, the same lowered, and rules.
 
-    `extents` are those of root indices; `given` the arrays that need not be drawn.
+    `extents` are those of root indices; `given` the arrays that need not be drawn. `notes` are sentences on choices
+    that were changed.
     """
 
     program: Program
@@ -83,6 +85,7 @@ class Request:
     given: Mapping[str, GivenArray]
     threads: int
     fast_math: bool
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,11 @@ class Fusion:
     @property
     def saturation(self) -> SaturationReport:
         return self.graph.report
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the report: on choices that were changed, and on what the plan had to do without."""
+        return (*self.request.notes, *self.fused.notes)
 
     @property
     def text(self) -> str:
@@ -198,7 +206,10 @@ def make_request(
     if isinstance(program, ArrayProgram):
         check_bounds(program, extents, rules.table)
     chosen = with_choices(program, extents, blocks)
-    return Request(chosen, lowered(chosen, rules.table), rules, extents, given, threads or default_threads(), fast_math)
+    indices, notes = cut_to_extents(chosen.indices, extents)
+    chosen = replace(chosen, indices=indices)
+    processors = threads or default_threads()
+    return Request(chosen, lowered(chosen, rules.table), rules, extents, given, processors, fast_math, notes)
 
 
 def fuse(request: Request, target: Target | None = None) -> Fusion:
@@ -258,10 +269,11 @@ def run(request: Request, target: str, seed: int, step: Callable[[str], None] = 
     """
     check_memory(request.blocks, request.extents)
     arrays = draw_inputs(request.program, request.extents, seed, request.given)
-    step("evaluating the reference")
-    reference = evaluate_exactly(request.program, arrays, request.extents, request.rules.table)
     step("saturating and planning")
     fusion = fuse(request)
+    check_local_memory(max(fusion.before.local_bytes, fusion.after.local_bytes), request.threads)
+    step("evaluating the reference")
+    reference = evaluate_exactly(request.program, arrays, request.extents, request.rules.table)
     step("compiling")
     prepared = prepare_cpp(fusion, arrays) if target == "cpp" else prepare_numpy(fusion, arrays)
     step("running")

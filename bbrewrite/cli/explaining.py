@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,16 +25,19 @@ _MOST_PLACES = 5
 _WIDTH = 100
 
 
-def explain_fusion(fusion: Fusion, parts: Sequence[str], as_json: bool) -> bool:
-    """Prints the asked parts: "explain", "stats", "snapshots". Whether every step of the derivations is right."""
-    found: dict[str, Any] = {}
+def explain_fusion(fusion: Fusion, parts: Sequence[str], as_json: Mapping[str, Any] | None) -> bool:
+    """Prints the asked parts: "explain", "stats", "snapshots". Whether every step of the derivations is right.
+
+    They are printed as one JSON object with what `as_json` holds already, where it is given.
+    """
+    found: dict[str, Any] = dict(as_json or {})
     right = True
     if "explain" in parts:
         with progress() as say:
             derivations = CheckedDerivations(fusion, say)
         printer = _Printer(derivations)
         right = derivations.is_right
-        if as_json:
+        if as_json is not None:
             found["derivations"] = printer.derivations_json()
             found["ok"] = right
         else:
@@ -43,18 +46,18 @@ def explain_fusion(fusion: Fusion, parts: Sequence[str], as_json: bool) -> bool:
     request = fusion.request
     if "stats" in parts:
         statistics = rule_statistics(request.blocks, request.rules, request.fast_math)
-        if as_json:
+        if as_json is not None:
             found["rules"] = [_statistics_json(item) for item in statistics]
         else:
             _print_statistics(statistics)
     if "snapshots" in parts:
         rows = candidate_movements(fusion)
-        if as_json:
+        if as_json is not None:
             found["snapshots"] = [asdict(row) for row in rows]
         else:
             _print_snapshots(rows)
-    if as_json:
-        click.echo(json.dumps({"program": request.program.name, **found}))
+    if as_json is not None:
+        click.echo(json.dumps(found))
     return right
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnusedImport]
 
 from bbrewrite.cli.exit_codes import WRONG_RESULT
+from bbrewrite.cli.json_report import fusion_json
 from bbrewrite.cli.report import print_fusion
 from bbrewrite.codegen.project import project_files
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted
@@ -42,12 +43,14 @@ def progress() -> Generator[Callable[[str], None]]:
         yield status.update
 
 
-def fuse_command(explain: bool, stats: bool, snapshots: bool, html: Path | None, as_json: bool, **options: Any) -> None:
+def fuse_command(
+    import_ms: float, explain: bool, stats: bool, snapshots: bool, html: Path | None, as_json: bool, **options: Any
+) -> None:
     """Prints the fused block program and its movement, and what else is asked for.
 
     Exits with 1 where a step of the derivation does not hold.
     """
-    request, _ = read_request(**options)
+    request, parse_ms = read_request(**options)
     with progress() as step:
         step("saturating and planning")
         fusion = fuse(request)
@@ -61,7 +64,8 @@ def fuse_command(explain: bool, stats: bool, snapshots: bool, html: Path | None,
         return
     from bbrewrite.cli.explaining import explain_fusion
 
-    if not explain_fusion(fusion, parts, as_json):
+    known = fusion_json(fusion, import_ms, parse_ms) if as_json else None
+    if not explain_fusion(fusion, parts, known):
         click.get_current_context().exit(WRONG_RESULT)
 
 

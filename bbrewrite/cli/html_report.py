@@ -38,7 +38,7 @@ def html_report(fusion: Fusion, derivations: CheckedDerivations) -> str:
             movement_rows(fusion.before, fusion.after),
             (_form("Unfused", fusion.unfused, fusion), _form("Fused", fusion.fused, fusion)),
             [_derivation(derivation, checked, derivations) for derivation, checked in derivations.all],
-            fusion.fused.notes,
+            fusion.notes,
         )
     )
 

@@ -146,12 +146,13 @@ def run(**options: Any) -> None:
 @click.option("--stats", is_flag=True, help="Tries, hits, time and new nodes of every rule.")
 @click.option("--snapshots", is_flag=True, help="The plans from which the cheapest was chosen.")
 @click.option("--html", type=click.Path(path_type=Path), help="A page to write: pictures of both forms, and the steps.")
-@click.option("--json", "as_json", is_flag=True, help="What these options ask for as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output instead of the report.")
 def fuse(**options: Any) -> None:
     """Print the fused block program and its data movement."""
+    start = perf_counter()
     from bbrewrite.cli.fusing import fuse_command
 
-    fuse_command(**options)
+    fuse_command((perf_counter() - start) * 1000, **options)
 
 
 @cli.command("why-not")

@@ -120,7 +120,7 @@ def print_derivation(console: Console, fusion: Fusion) -> None:
 
 
 def _print_notes(console: Console, fusion: Fusion) -> None:
-    for note in fusion.fused.notes:
+    for note in fusion.notes:
         console.print(f"note: {note}", markup=False)
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bbrewrite.cli.exit_codes import TOOL_MISSING, WRONG_RESULT
 from bbrewrite.cli.fusing import progress, read_request
-from bbrewrite.cli.json_report import json_report
+from bbrewrite.cli.json_report import run_json
 from bbrewrite.cli.report import print_bench, print_run
 from bbrewrite.core.elements import Element
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
@@ -43,7 +43,7 @@ def run_command(
     if save is not None:
         _save(save, result)
     if as_json:
-        click.echo(json_report(result, import_ms, parse_ms))
+        click.echo(run_json(result, import_ms, parse_ms))
     else:
         print_run(Console(highlight=False), result)
     _exit_by_verdict(result)

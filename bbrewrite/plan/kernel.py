@@ -125,6 +125,11 @@ class Kernel:
         return any(not leaf.free.isdisjoint(self.grid) for leaf in leaves)
 
     @property
+    def loops(self) -> frozenset[str]:
+        """The indices that the kernel runs over, by its grid or by a loop."""
+        return frozenset(self.grid) | {s.index for s in walk_statements(self.body) if isinstance(s, Loop)}
+
+    @property
     def local_blocks(self) -> tuple[LocalBlock, ...]:
         """Every named block, in order of first appearance."""
         found: dict[str, LocalBlock] = {}

@@ -32,7 +32,8 @@ def _kernel(kernel: Kernel, table: OperatorTable) -> Iterator[str]:
     grid = " by all processors together" if kernel.is_split else ""
     grid += f" parallel over {', '.join(kernel.grid)}" if kernel.grid else ""
     yield f"kernel {kernel.name}{grid}:"
-    blocks = [f"{index.name} by {index.block}" for index in kernel.indices if index.block is not None]
+    used = [index for index in kernel.indices if index.name in kernel.loops]
+    blocks = [f"{index.name} by {index.block}" for index in used if index.block is not None]
     if blocks:
         yield f"{_INDENT}blocks {', '.join(blocks)}"
     yield from _body(kernel.body, table, _INDENT)

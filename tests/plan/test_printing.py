@@ -27,7 +27,6 @@ kernel T parallel over m:
     store T[m] = sums[m]
 
 kernel O:
-    blocks m by 64, k by 32
     let total : scalar of f32 = 0
     store O = total
 """
