@@ -11,6 +11,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from bbrewrite.core.spans import Source, Span
+from bbrewrite.lang.chains import grouped
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.grammars import load_grammar
 from bbrewrite.rules.expectations import syntax_error
@@ -24,7 +25,7 @@ _GREATEST_DEPTH = 150
 def parse_tree(source: Source) -> Tree[Token]:
     """The syntax tree of a rule file. Raises InputError at the first fault of syntax."""
     try:
-        tree = _parser().parse(source.text)  # pyright: ignore[reportUnknownMemberType]
+        tree = grouped(_parser().parse(source.text))  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedInput as error:
         raise InputError([syntax_error(source, error)]) from None
     faults = list(_faults_of_form(source, tree))

@@ -138,10 +138,8 @@ def test_stored_scalars() -> None:
 
 
 def test_monoids_of_several_operands() -> None:
-    state = (Local("m"), Local("t"))
-    merge = Monoid(
-        "merge", ("m", "t"), (0.0, 0.0), ("x", "y"), (Local("x"), Local("y")), ("a", "b"), ("c", "d"), state, Local("t")
-    )
+    element, combine = (Local("x"), Local("y")), (Local("a"), Local("d"))
+    merge = Monoid("merge", ("m", "t"), (0.0, 0.0), ("x", "y"), element, ("a", "b"), ("c", "d"), combine, Local("t"))
     table = TABLE.with_monoid(merge)
     text = _HEAD + "output O = map m: reduce merge n: (row_sum(X[m, n]), v[m])\n"
     program = parse_program(Source("p.bb", text), table)
