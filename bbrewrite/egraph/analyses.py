@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.egraph.masks import Masks
-from bbrewrite.egraph.vocabulary import AT_ADDRESS, INDEX, NUMBER, READ, SIZE, Constructor
+from bbrewrite.egraph.vocabulary import AT_ADDRESS, FIRST, INDEX, NUMBER, READ, SECOND, SIZE, Constructor
 
 RULESET = "analyses"
 
@@ -63,6 +63,14 @@ def scalar_rules(constructor: Constructor, table: OperatorTable) -> list[str]:
     if operator.is_elementwise:
         return [_rule(constructor, all_scalar, "(scalar e)")]
     return [_rule(constructor, [], "(scalar e)")] if all(not s.result for s in operator.signatures) else []
+
+
+def sibling_rules() -> list[str]:
+    """A list of pairs is a sibling of whatever both its sides are siblings of, so that any number come into one loop."""
+    return [
+        f"(rule ((siblings x z) (siblings y z) (= x ({FIRST.name} p)) (= y ({SECOND.name} p)))"
+        f" ((siblings p z)) :ruleset {RULESET})"
+    ]
 
 
 def pattern(constructor: Constructor, operands: Iterable[str] | None = None) -> str:

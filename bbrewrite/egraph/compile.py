@@ -11,7 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Size, Term, walk
-from bbrewrite.egraph.analyses import RULESET, constant_rules, free_declarations, free_rules, scalar_rules
+from bbrewrite.egraph.analyses import (
+    RULESET,
+    constant_rules,
+    free_declarations,
+    free_rules,
+    scalar_rules,
+    sibling_rules,
+)
 from bbrewrite.egraph.facts import fact_declarations, fact_rules
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.egraph.vocabulary import STRUCTURE, Constructor, attributes_of, constructor_of, spelled_number
@@ -71,6 +78,7 @@ def engine_text(
         *(rule for constructor in needed if IsConst in asked for rule in constant_rules(constructor)),
         *(rule for constructor in needed if IsScalar in asked for rule in scalar_rules(constructor, ruleset.table)),
         *(fact_rules(needed, ruleset.table) if Fact in asked else []),
+        *(sibling_rules() if Siblings in asked else []),
         *(compiled.text for rule in rules for compiled in compile_rule(rule, masks)),
     ]
     return "\n".join(lines) + "\n"

@@ -9,8 +9,8 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 
-from bbrewrite.core.terms import Apply, Local, Number, Size, Term
-from bbrewrite.explain.matching import Binding, Graph, find_pattern
+from bbrewrite.core.terms import Apply, Component, Local, Number, Size, Term
+from bbrewrite.explain.matching import BLANK, Binding, Graph, find_pattern
 from bbrewrite.rules.rules import Comparison, Condition, Fact, IsConst, IsScalar, NotFree, Siblings
 
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -46,9 +46,17 @@ def holds(condition: Condition, binding: Binding, graph: Graph) -> bool:
             return _has(term, fact, binding, graph)
         case Siblings(first, second):
             one, other = find_pattern(first, binding, graph), find_pattern(second, binding, graph)
-            return one is not None and other is not None and graph.are_siblings(one, other)
+            return one is not None and other is not None and _are_siblings(one, other, graph)
         case Comparison(term):
             return comparison_holds(term, *known_numbers(binding, graph))
+
+
+def _are_siblings(one: int, other: int, graph: Graph) -> bool:
+    """Siblings in the program, or a list of pairs both sides of which are siblings of the other."""
+    if graph.are_siblings(one, other):
+        return True
+    sides = [graph.lookup(Component(position, BLANK), (one,)) for position in (0, 1)]
+    return all(side is not None and _are_siblings(side, other, graph) for side in sides)
 
 
 def known_numbers(binding: Binding, graph: Graph) -> tuple[_Numbers, _Numbers]:

@@ -56,7 +56,9 @@ class Graph(Protocol):
 
     def facts(self, number: int) -> frozenset[str]: ...
 
-    def are_siblings(self, first: int, second: int) -> bool: ...
+    def are_siblings(self, first: int, second: int) -> bool:
+        """Whether they are two definitions that the program makes siblings."""
+        ...
 
 
 @dataclass(frozen=True)

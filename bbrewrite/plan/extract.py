@@ -81,8 +81,8 @@ class Extraction:
 
 
 def extract(graph: FrozenGraph, outputs: tuple[str, ...], costs: TermCosts) -> Extraction:
-    """The plans worth scheduling: the cheapest by the estimate, and those that replace one output's term in it to
-    store other lists.
+    """The plans worth scheduling: the cheapest by the estimate, those that replace one output's term in it to store
+    other lists, and those whose outputs are made together.
     """
     search = _Extraction(graph, costs)
     candidates = search.run()
@@ -91,6 +91,7 @@ def extract(graph: FrozenGraph, outputs: tuple[str, ...], costs: TermCosts) -> E
     if len(best) < len(outputs):
         return Extraction((), search.list_names)
     choices = [best, *({**best, name: other} for name, found in ranked.items() for other in found[1:])]
+    choices += _together(ranked, best)
     plans: dict[frozenset[str], ExtractedPlan] = {}
     for choice in choices:
         items = _united(tuple(choice.values()))
@@ -101,6 +102,20 @@ def extract(graph: FrozenGraph, outputs: tuple[str, ...], costs: TermCosts) -> E
         if known is None or plan.estimate < known.estimate:
             plans[kernels] = plan
     return Extraction(tuple(sorted(plans.values(), key=lambda plan: plan.estimate)), search.list_names)
+
+
+def _together(
+    ranked: Mapping[str, list[Candidate]], best: Mapping[str, Candidate]
+) -> list[dict[str, Candidate]]:
+    """For each kernel that can serve several outputs, the choice in which all that can use it do: what it costs is
+    paid once, though for any one output alone it is dear.
+    """
+    serving: dict[str, dict[str, Candidate]] = {}
+    for name, found in ranked.items():
+        for candidate in found:
+            for kernel in sorted(candidate.kernels - {""}):
+                serving.setdefault(kernel, {}).setdefault(name, candidate)
+    return [{**best, **served} for served in serving.values() if len(served) > 1]
 
 
 class _Extraction:
@@ -217,7 +232,8 @@ class _Extraction:
     def _component(self, node: ENode, pair: Candidate) -> Candidate | None:
         if pair.term.free or isinstance(pair.term, At):
             return None
-        kernel = self._as_kernel(pair, node.children[0])
+        # One side of a pair that is itself one side of another is stored by the other's kernel.
+        kernel = pair if isinstance(pair.term, Component) else self._as_kernel(pair, node.children[0])
         return _candidate(node.build((pair.term,)), kernel.items, kernel.stored)
 
     def _as_kernel(self, candidate: Candidate, identifier: int) -> Candidate:
@@ -282,7 +298,20 @@ def _pruned(offers: list[Candidate]) -> list[Candidate]:
             kept.append(offer)
         if len(kept) == CANDIDATES_PER_CLASS:
             break
-    return kept
+    # A list made together with others is dear for one of them, and all of them share what it costs.
+    together: dict[frozenset[int], Candidate] = {}
+    for offer in sorted(offers, key=lambda candidate: (candidate.cost, _made_together(candidate.term).digest)):
+        if isinstance(offer.term, Component):
+            together.setdefault(frozenset(offer.stored), offer)
+    known = {found.term for found in kept}
+    return kept + [offer for offer in together.values() if offer.term not in known]
+
+
+def _made_together(term: Term) -> Term:
+    """The list of pairs of which a term is a side, or a side of a side: the same for all that one kernel makes."""
+    while isinstance(term, Component):
+        term = term.pair
+    return term
 
 
 def _list_depths(graph: FrozenGraph) -> dict[int, int]:

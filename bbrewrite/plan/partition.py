@@ -14,7 +14,7 @@ from bbrewrite.core.elements import Element, stored_element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
-from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Stored, Term
+from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Stored, Term, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.canonical import canonical_list
 
@@ -85,10 +85,14 @@ class _Partition:
         self._rewritten: dict[Term, Term] = {}
         self._kernels: list[KernelTerm] = []
         self._outputs = {tensor.name: tensor for tensor in program.outputs}
-        wanted: dict[Term, list[str]] = {}
+        # Lists of pairs of which outputs are sides, to the outputs' names by position.
+        self._sides: dict[Term, dict[int, str]] = {}
+        read = {term.items for root in roots.values() for term in walk(root) if isinstance(term, At)}
+        self._also_read = {name for name, term in roots.items() if term in read}
         for name, term in roots.items():
-            wanted.setdefault(self._canonical(term), []).append(name)
-        self._wanted = wanted
+            if isinstance(term, Component):
+                pairs, position = _made_together(term)
+                self._sides.setdefault(self._canonical(pairs), {}).setdefault(position, name)
         for name, term in roots.items():
             self._store_output(name, term)
         self.result = Partition(
@@ -113,13 +117,17 @@ class _Partition:
             self._add_kernel((KernelOutput(output, read),))
 
     def _store(self, term: Term, name: str | None = None) -> tuple[Tensor, ...]:
-        """The tensors that hold a closed list (two for a list of pairs), making their kernel if need be."""
+        """The tensors that hold a closed list (several for a list of pairs), making their kernel if need be."""
         if isinstance(term, Component):
-            return (self._store(term.pair)[term.position],)
+            pairs, position = _made_together(term)
+            return self._store(pairs)[position : position + _lists_in(term)]
         # A list rounded to an output's type does not serve where the values themselves are wanted.
         key = (self._canonical(term), self._outputs[name].element if name else self._element(term))
         if key not in self._stored:
-            outputs = tuple(self._kernel_outputs(term, (), name or self._names.get(term)))
+            sides = self._sides.get(key[0], {})
+            count = _lists_in(term)
+            names = tuple(sides.get(k) for k in range(count)) if count > 1 else (name or self._names.get(term),)
+            outputs = tuple(self._kernel_outputs(term, (), names))
             self._stored[key] = tuple(output.tensor for output in outputs)
             self._add_kernel(outputs)
         return self._stored[key]
@@ -137,16 +145,26 @@ class _Partition:
         element = Typing(self._table, self._indices, self._tensors).block(body).element
         return Element.F64 if element in (None, Element.NUMBER) else stored_element(element)
 
-    def _kernel_outputs(self, term: Term, indices: tuple[str, ...], name: str | None) -> list[KernelOutput]:
+    def _kernel_outputs(
+        self, term: Term, indices: tuple[str, ...], names: tuple[str | None, ...]
+    ) -> list[KernelOutput]:
+        """What a kernel stores of a list, or of the lists of a list of pairs, under the names that they should have."""
         match term:
             case Map(index, body):
-                return self._kernel_outputs(body, (*indices, index), name)
+                return self._kernel_outputs(body, (*indices, index), names)
             case Stored(value):
-                return self._kernel_outputs(value, indices, name)
+                return self._kernel_outputs(value, indices, names)
             case Pair(first, second):
-                return [*self._kernel_outputs(first, indices, None), *self._kernel_outputs(second, indices, None)]
+                count = _lists_in(first)
+                return [
+                    *self._kernel_outputs(first, indices, names[:count]),
+                    *self._kernel_outputs(second, indices, names[count:]),
+                ]
             case _:
                 body = self._without_lists(term)
+                (name,) = names
+                if name in self._also_read and self._outputs[name].element is not self._buffer_element(body):
+                    name = None  # rounded to the output's type it would not serve its other readers
                 return [KernelOutput(self._tensor(name, indices, body), body)]
 
     def _tensor(self, name: str | None, indices: tuple[str, ...], body: Term) -> Tensor:
@@ -186,3 +204,35 @@ class _Partition:
 
     def _add_kernel(self, outputs: tuple[KernelOutput, ...]) -> None:
         self._kernels.append(KernelTerm("_".join(output.tensor.name for output in outputs), outputs))
+
+
+def _made_together(term: Term) -> tuple[Term, int]:
+    """The list of pairs of which a term is a side, or a side of a side, and where among its lists the term begins."""
+    position = 0
+    while isinstance(term, Component):
+        if term.position == 1:
+            position += _lists_in(Component(0, term.pair))
+        term = term.pair
+    return term, position
+
+
+def _lists_in(term: Term) -> int:
+    """How many lists a list of pairs, of pairs of pairs and so on, holds."""
+    match term:
+        case Map(_, body):
+            return _lists_in(body)
+        case Pair(first, second):
+            return _lists_in(first) + _lists_in(second)
+        case Component():
+            return _lists_in(_side(term))
+        case _:
+            return 1
+
+
+def _side(term: Component) -> Term:
+    """The side of a pair that a component takes, without the maps around the pair."""
+    pair = _side(term.pair) if isinstance(term.pair, Component) else term.pair
+    while isinstance(pair, Map):
+        pair = pair.body
+    assert isinstance(pair, Pair)
+    return (pair.first, pair.second)[term.position]

@@ -19,7 +19,8 @@ from bbrewrite.plan.term_costs import TermCosts
 
 # How many extracted plans are scheduled at most.
 PLANS_SCHEDULED = 6
-# The model does not tell plans apart that are nearer than this; among such, the one with fewest buffers is taken.
+# The model does not tell plans apart that are nearer than this; among such, the one with fewest buffers is taken, and
+# of these the one with fewest kernels.
 TOLERANCE = 0.05
 
 
@@ -86,7 +87,7 @@ def cheapest(plans: Sequence[Plan]) -> Plan:
     """The plan that is chosen: of the fastest, which the model does not tell apart, the one with fewest buffers."""
     fastest = min(plan.seconds for plan in plans)
     near = [plan for plan in plans if plan.seconds <= fastest * (1 + TOLERANCE)]
-    return min(near, key=lambda plan: (len(plan.kernels.buffers), *plan.rank))
+    return min(near, key=lambda plan: (len(plan.kernels.buffers), len(plan.kernels.kernels), *plan.rank))
 
 
 def candidate_plans(
