@@ -66,7 +66,7 @@ def scalar_rules(constructor: Constructor, table: OperatorTable) -> list[str]:
 
 
 def sibling_rules() -> list[str]:
-    """A list of pairs is a sibling of whatever both its sides are siblings of, so that any number come into one loop."""
+    """A list of pairs is a sibling of what both its sides are siblings of, so that any number come into one loop."""
     return [
         f"(rule ((siblings x z) (siblings y z) (= x ({FIRST.name} p)) (= y ({SECOND.name} p)))"
         f" ((siblings p z)) :ruleset {RULESET})"

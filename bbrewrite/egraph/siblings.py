@@ -2,7 +2,8 @@
 
 Two definitions are siblings where their outermost index is the same, both read one tensor, and neither depends
 on the other. Two outputs are siblings too where they depend on one tensor, however far away, or on each other: both
-are stored anyway. More than two come together pair by pair, each new one a sibling of all (`analyses.py`). This is about worth, not truth, so it is asked of the program and not of the e-graph.
+are stored anyway. This is about worth, not truth, so it is asked of the program and not of the e-graph. More than two
+come together pair by pair, each new one a sibling of all before it (`analyses.py`).
 """
 
 from __future__ import annotations

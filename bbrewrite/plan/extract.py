@@ -104,9 +104,7 @@ def extract(graph: FrozenGraph, outputs: tuple[str, ...], costs: TermCosts) -> E
     return Extraction(tuple(sorted(plans.values(), key=lambda plan: plan.estimate)), search.list_names)
 
 
-def _together(
-    ranked: Mapping[str, list[Candidate]], best: Mapping[str, Candidate]
-) -> list[dict[str, Candidate]]:
+def _together(ranked: Mapping[str, list[Candidate]], best: Mapping[str, Candidate]) -> list[dict[str, Candidate]]:
     """For each kernel that can serve several outputs, the choice in which all that can use it do: what it costs is
     paid once, though for any one output alone it is dear.
     """

@@ -10,17 +10,32 @@ import pytest
 from tests.cli.conftest import ROOT, Command
 
 _SIZES = {
+    "attention_sinks": "h=2 m=70 d=8 l=9",
     "attention": "m=70 n=65 d=8 l=9",
     "batch_norm_relu": "m=65 c=33",
     "causal_attention": "b=1 h=2 m=5 n=70 d=8 l=9",
     "cross_entropy": "m=65 k=17 n=9",
+    "differential_attention": "m=70 d=8 l=9",
     "grouped_query_attention": "b=1 m=65 n=66 d=8 l=9",
     "layernorm_matmul": "m=65 k=130 n=66",
+    "layernorm_mlp": "m=33 d=40 f=66",
+    "rmsnorm_qkv": "m=65 c=130 d=66 e=20",
     "rmsnorm_swiglu": "m=65 d=130 f=66",
+    "row_moments": "m=65 k=1000",
     "self_attention": "m=65 e=33 d=8 l=9",
+    "softmin": "m=70 d=8 l=9",
     "softcap_window_attention": "h=2 m=150 d=8 l=9",
 }
-_COMPILED = {"attention", "layernorm_matmul", "rmsnorm_swiglu", "causal_attention", "softcap_window_attention"}
+_COMPILED = {
+    "attention",
+    "attention_sinks",
+    "rmsnorm_qkv",
+    "row_moments",
+    "layernorm_matmul",
+    "rmsnorm_swiglu",
+    "causal_attention",
+    "softcap_window_attention",
+}
 
 
 def test_every_example_has_a_test() -> None:

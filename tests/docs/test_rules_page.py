@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -17,15 +18,22 @@ from bbrewrite.core.spans import Source
 from bbrewrite.egraph.examples import failed_examples
 from bbrewrite.fuzz.campaign import Report, run_tasks, tasks_of
 from bbrewrite.fuzz.soundness import Budget
+from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import InputError, render
+from bbrewrite.plan.kernel import Loop
+from bbrewrite.plan.printing import print_kernel_program
 from bbrewrite.rules.format import format_rules
 from bbrewrite.rules.load import parse_rules
+from bbrewrite.verify.reference import evaluate
+from tests.array_programs import draw_inputs
+from tests.plan.pipelines import plan_text, rules_from, shipped_texts
 
 _ROOT = Path(__file__).parents[2]
 _PAGE = (_ROOT / "docs/rules.md").read_text(encoding="utf-8")
 _BLOCKS = re.findall(r"^```([a-z ]*)\n(.*?)^```$", _PAGE, re.MULTILINE | re.DOTALL)
 _GOOD = [text for kind, text in _BLOCKS if kind == "rules good"]
 _BAD = [(text, *_BLOCKS[number + 1]) for number, (kind, text) in enumerate(_BLOCKS) if kind == "rules bad"]
+_CASCADES = [(text, _BLOCKS[number - 1][1]) for number, (kind, text) in enumerate(_BLOCKS) if kind == "program cascade"]
 
 
 def _source(text: str) -> Source:
@@ -35,7 +43,8 @@ def _source(text: str) -> Source:
 def test_the_page_has_good_and_bad_blocks_alone() -> None:
     assert len(_GOOD) >= 5
     assert len(_BAD) >= 5
-    assert {kind for kind, _ in _BLOCKS} == {"rules good", "rules bad", "message", "program", "answer"}
+    kinds = {"rules good", "rules bad", "message", "program", "program cascade", "answer"}
+    assert {kind for kind, _ in _BLOCKS} == kinds
 
 
 @pytest.mark.parametrize("text", _GOOD)
@@ -84,3 +93,18 @@ def test_bad_block(text: str, kind: str, message: str) -> None:
     except InputError as error:
         found = error.diagnostics
     assert render(found) + "\n" == message
+
+
+@pytest.mark.parametrize(("program", "rules"), _CASCADES)
+def test_program_is_one_kernel_with_the_rules_above_it(program: str, rules: str) -> None:
+    texts = shipped_texts()
+    ruleset = rules_from(texts["fusion.rules"], texts["linear.rules"], rules)
+    planned = plan_text(program, ruleset)
+    (kernel,) = planned.plan.kernels.kernels
+    assert [s.index for s in kernel.body if isinstance(s, Loop)] == ["n"]
+    arrays = draw_inputs(planned.array, planned.extents)
+    found = run_kernels(planned.plan.kernels, arrays, planned.extents, planned.table)
+    expected = evaluate(planned.array, arrays, planned.extents, planned.table)
+    np.testing.assert_allclose(found["O"], expected["O"], rtol=0, atol=1e-5)
+    without = plan_text(program, rules_from(texts["fusion.rules"], texts["linear.rules"]))
+    assert "sum_of_powers" not in print_kernel_program(without.plan.kernels, without.table)
