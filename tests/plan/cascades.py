@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cascade:
-    """A program; `loops` are the loops over `index` in its only kernel."""
+    """A program; `loops` are the loops over `index` in its only kernel that do more than load."""
 
     text: str
     index: str

@@ -8,8 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from bbrewrite.core.terms import Read
 from bbrewrite.interpret.kernels import run_kernels
-from bbrewrite.plan.kernel import Loop, walk_statements
+from bbrewrite.plan.kernel import Let, Loop, walk_statements
 from bbrewrite.verify.reference import evaluate
 from tests.array_programs import Arrays, draw_inputs
 from tests.plan.cascades import CASCADES
@@ -31,6 +32,12 @@ def check(planned: Planned, arrays: Arrays, tolerance: float = 1e-5) -> None:
         np.testing.assert_allclose(values, expected[name], rtol=0, atol=tolerance * scale, err_msg=name)
 
 
+def computes(loop: Loop) -> bool:
+    """Whether a loop does more than load blocks that are kept for another."""
+    lines = [line for line in walk_statements(loop.body) if not isinstance(line, Loop)]
+    return not all(isinstance(line, Let) and isinstance(line.expression, Read) for line in lines)
+
+
 @pytest.mark.parametrize("name", CASCADES)
 def test_is_one_kernel(name: str) -> None:
     cascade = CASCADES[name]
@@ -38,7 +45,7 @@ def test_is_one_kernel(name: str) -> None:
     (kernel,) = planned.plan.kernels.kernels
     assert planned.plan.kernels.buffers == ()
     loops = [s for s in walk_statements(kernel.body) if isinstance(s, Loop) and s.index == cascade.index]
-    assert len(loops) == cascade.loops
+    assert len([loop for loop in loops if computes(loop)]) == cascade.loops
     assert planned.graph.report.stopped_by == "saturated"
 
 
