@@ -19,6 +19,7 @@ _SIZES = {
     "grouped_query_attention": "b=1 m=65 n=66 d=8 l=9",
     "layernorm_matmul": "m=65 k=130 n=66",
     "layernorm_mlp": "m=33 d=40 f=66",
+    "packed_documents_attention": "h=2 m=150 d=8 l=9",
     "rmsnorm_qkv": "m=65 c=130 d=66 e=20",
     "rmsnorm_swiglu": "m=65 d=130 f=66",
     "row_moments": "m=65 k=1000",
@@ -58,4 +59,6 @@ def _run(bbrewrite: Command, rules: Path, name: str, target: str) -> None:
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["ok"] is True
-    assert report["after"]["buffers"] < report["before"]["buffers"]
+    # What one output has of another is stored anyway, and no buffer.
+    assert report["after"]["buffers"] <= report["before"]["buffers"]
+    assert report["after"]["kernels"] < report["before"]["kernels"]
