@@ -50,9 +50,7 @@ def compile(
     )
     if target not in ("cpp", "numpy"):
         raise ValueError(f'the target must be "cpp" or "numpy", not {target!r}')
-    load = _for_cpp if target == "cpp" else _for_numpy
-    record, runner = load(request)
-    return Program(request, record, runner, lambda other: load(other)[1])
+    return Program(request, _for_cpp if target == "cpp" else _for_numpy)
 
 
 def _source(text_or_path: str | Path) -> Source:

@@ -12,18 +12,25 @@ import numpy as np
 import numpy.typing as npt
 
 from bbrewrite.api.record import CompileRequest, Record
+from bbrewrite.core.programs import Role
 from bbrewrite.inputs import first_exception
 from bbrewrite.runtime.dlpack import from_dlpack
 from bbrewrite.runtime.signature import Argument
 
 type Array = npt.NDArray[Any]
+type Load = Callable[[CompileRequest], tuple[Record, Runner]]
 
 
 class Runner(Protocol):
-    """What calls a program: machine code, or the NumPy executor of kernels."""
+    """What calls a program: machine code, or the NumPy executor of kernels.
+
+    `run` takes arrays, and of weights what `prepare` made of them.
+    """
+
+    def prepare(self, arrays: Mapping[str, Array], threads: int) -> Mapping[str, Any]: ...
 
     def run(
-        self, arrays: Mapping[str, Array], extents: Mapping[str, int], threads: int, out: Mapping[str, Array] | None
+        self, arrays: Mapping[str, Any], extents: Mapping[str, int], threads: int, out: Mapping[str, Array] | None
     ) -> dict[str, Array]: ...
 
 
@@ -39,17 +46,17 @@ class Program:
     and InputError where extents make a read leave its tensor.
     """
 
-    def __init__(
-        self, request: CompileRequest, record: Record, runner: Runner, compiled: Callable[[CompileRequest], Runner]
-    ) -> None:
-        """`compiled` makes another runner, for the same target."""
+    def __init__(self, request: CompileRequest, load: Load, weights: Mapping[str, Array] | None = None) -> None:
+        """`load` compiles a request, or finds it compiled. `weights` are the arrays that every call uses."""
         self._request = request
-        self._record = record
-        self._runner = runner
-        self._compiled = compiled
-        self._inputs = record.signature.inputs
-        self._outputs = record.signature.outputs
-        self._accepted = {tuple(record.extents[name] for name in record.signature.extents)}
+        self._load = load
+        self._weights: Mapping[str, Array] = weights or {}
+        self._record, self._runner = load(request)
+        self._prepared = self._runner.prepare(self._weights, request.threads)
+        signature = self._record.signature
+        self._inputs = tuple(argument for argument in signature.inputs if argument.name not in self._weights)
+        self._outputs = signature.outputs
+        self._accepted = {tuple(self._record.extents[name] for name in signature.extents)}
         self._over_nothing: Runner | None = None
         self._turn = threading.Lock()
 
@@ -62,6 +69,21 @@ class Program:
     def outputs(self) -> tuple[str, ...]:
         """The names of the outputs, in the order in which they are returned."""
         return tuple(argument.name for argument in self._outputs)
+
+    def with_weights(self, **weights: Any) -> Program:
+        """The program for these weights, which further calls leave out.
+
+        What a program wants packed is packed here, once. All weights are needed; they must not change afterwards.
+        Raises TypeError for other names, and ValueError where an array does not fit.
+        """
+        declared = {a.name: a for a in self._record.signature.inputs if a.role is Role.WEIGHT}
+        if set(weights) != set(declared):
+            raise TypeError(f"the weights {', '.join(declared) or '(none)'} are needed, not {', '.join(weights)}")
+        arrays: dict[str, Array] = {}
+        for name, argument in declared.items():
+            arrays[name] = _as_array(argument, weights[name])
+            _check_facts(argument, arrays[name])
+        return Program(replace(self._request, packed=True), self._load, arrays)
 
     def __repr__(self) -> str:
         return f"<bbrewrite program ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
@@ -76,8 +98,11 @@ class Program:
         passed = self._bind(arrays, named)
         extents = self._extents(passed)
         memory = self._memory(out)
-        runner = self._runner if self._fits(extents) else self._unfused()
-        found = runner.run(passed, extents, threads or self._request.threads, memory)
+        threads = self._request.threads if threads is None else threads
+        if self._fits(extents):
+            found = self._runner.run({**passed, **self._prepared}, extents, threads, memory)
+        else:
+            found = self._unfused().run({**passed, **self._weights}, extents, threads, memory)
         results = [found[argument.name] for argument in self._outputs]
         return tuple(results) if len(results) > 1 else results[0]
 
@@ -94,7 +119,7 @@ class Program:
             if name not in given and name not in named:
                 raise TypeError(f"no array was given for {name}")
             value = given[name] if name in given else named[name]
-            bound[name] = value if type(value) is np.ndarray else _as_array(argument, value)
+            bound[name] = _as_array(argument, value)
             if argument.facts:
                 _check_facts(argument, bound[name])
         return bound
@@ -102,8 +127,9 @@ class Program:
     def _extents(self, arrays: Mapping[str, Array]) -> dict[str, int]:
         """The extents of root indices: those of the arrays, and the planned ones where no array has the index."""
         found: dict[str, int] = {}
-        for argument in self._inputs:
-            shape = arrays[argument.name].shape
+        given = {**arrays, **self._weights}
+        for argument in self._record.signature.inputs:
+            shape = given[argument.name].shape
             if len(shape) != len(argument.axes):
                 raise ValueError(f"{argument.name}[{', '.join(argument.axes)}] was given an array of shape {shape}")
             for axis, extent in zip(argument.axes, shape, strict=True):
@@ -140,11 +166,13 @@ class Program:
         """Over nothing, a program means what it meant before fusion."""
         with self._turn:
             if self._over_nothing is None:
-                self._over_nothing = self._compiled(replace(self._request, fused=False))
+                _, self._over_nothing = self._load(replace(self._request, fused=False, packed=False))
             return self._over_nothing
 
 
 def _as_array(argument: Argument, value: Any) -> Array:
+    if type(value) is np.ndarray:
+        return value
     if hasattr(value, "__dlpack__"):  # a subclass of NumPy's array is taken as one
         return from_dlpack(value)
     if isinstance(value, bool | int | float):

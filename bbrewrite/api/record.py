@@ -21,7 +21,8 @@ from bbrewrite.runtime.signature import Signature
 class CompileRequest:
     """The texts of a program and of rules, and the choices made. `sizes` and `blocks` are by index name.
 
-    With `fused` false the program is planned as it is without rules, though with the operators that they add.
+    With `fused` false the program is planned as it is without rules, though with the operators that they add. With
+    `packed`, it takes weights as they are packed ahead of calls.
     """
 
     program: Source
@@ -31,11 +32,13 @@ class CompileRequest:
     threads: int
     fast_math: bool
     fused: bool = True
+    packed: bool = False
 
     @property
     def key(self) -> str:
         """A name for what is compiled from this, on this machine, by this version of the package."""
-        choices = [sorted(self.sizes.items()), sorted(self.blocks.items()), self.threads, self.fast_math, self.fused]
+        choices = [sorted(self.sizes.items()), sorted(self.blocks.items()), self.threads, self.fast_math]
+        choices += [self.fused, self.packed]
         rules = [text for source in self.rules for text in (source.name, source.text)]
         machine = (os.environ.get("CXX", ""), processor_name())
         return content_key("api", package_fingerprint(), *machine, json.dumps(choices), self.program.text, *rules)

@@ -33,8 +33,12 @@ class NumpyRunner:
         self._kernels = kernels
         self._table = table
 
+    def prepare(self, arrays: Mapping[str, Array], threads: int) -> Mapping[str, Array]:
+        """The arrays as they are: nothing is packed for this executor."""
+        return arrays
+
     def run(
-        self, arrays: Mapping[str, Array], extents: Mapping[str, int], threads: int, out: Mapping[str, Array] | None
+        self, arrays: Mapping[str, Any], extents: Mapping[str, int], threads: int, out: Mapping[str, Array] | None
     ) -> dict[str, Array]:
         """The outputs by name, written to `out` where it is given."""
         found = run_kernels(self._kernels, arrays, extents, self._table)
@@ -46,7 +50,7 @@ class NumpyRunner:
 def compile_for_cpp(request: CompileRequest, library: Path) -> Record:
     """Plans, generates and builds; the library is written to the path. Raises InputError and CompilerMissing."""
     fusion, kernels = _planned(request)
-    source = print_programs([kernels], fusion.request.rules.table)
+    source = print_programs([kernels], fusion.request.rules.table, prepare=request.packed)
     shutil.copyfile(build(source, find_compiler()), library)
     return _record(fusion, kernels, source.entry_points[0])
 

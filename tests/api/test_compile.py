@@ -121,6 +121,21 @@ def test_arrays_that_do_not_fit() -> None:
         bbrewrite.compile(LINEAR, sizes={"q": 3})
 
 
+@pytest.mark.parametrize("target", ["cpp", "numpy"])
+def test_weights_are_given_once(target: str) -> None:
+    program = bbrewrite.compile(LINEAR, target=target)  # pyright: ignore[reportArgumentType]
+    for extents in ((6, 8, 5), (33, 70, 129), (2, 0, 3), (0, 8, 5)):
+        x, w, b = _arrays(*extents)
+        bound = program.with_weights(W=w, b=b)
+        assert bound.inputs == ("X",)
+        np.testing.assert_allclose(bound(x), program(x, w, b), 1e-5, 1e-6)
+        np.testing.assert_allclose(bound(x[:1]), program(x[:1], w, b), 1e-5, 1e-6)
+    with pytest.raises(TypeError, match="the weights W, b are needed, not W"):
+        program.with_weights(W=w)
+    with pytest.raises(ValueError, match="another array k"):
+        bound(np.zeros((2, 3), np.float32))
+
+
 def test_reads_are_checked_at_the_extents_of_the_arrays() -> None:
     program = bbrewrite.compile(SHIFTED)
     np.testing.assert_array_equal(program(np.arange(4, dtype=np.float32)), [1, 2, 3, 0])
