@@ -43,6 +43,11 @@ class CheckedDerivations:
         return [step for _, checked in self.all for step, verdict in checked if verdict.differs]
 
 
+def wrong_rules(fusion: Fusion, say: Callable[[str], None]) -> list[Rule]:
+    """The rules of which a step of the derivations does not hold, as those of a wrong result are looked for."""
+    return list({step.rule.name: step.rule for step in CheckedDerivations(fusion, say).wrong}.values())
+
+
 def heading(derivation: Derivation, checked: CheckedSteps) -> str:
     """What is said above a derivation."""
     start = f"derivation of {derivation.output}: "

@@ -10,6 +10,7 @@ import click
 import numpy as np
 from rich.console import Console
 
+from bbrewrite.cli.derivations import rule_place, wrong_rules
 from bbrewrite.cli.exit_codes import TOOL_MISSING, WRONG_RESULT
 from bbrewrite.cli.fusing import progress, read_request
 from bbrewrite.cli.json_report import run_json
@@ -46,7 +47,7 @@ def run_command(
         click.echo(run_json(result, import_ms, parse_ms))
     else:
         print_run(Console(highlight=False), result)
-    _exit_by_verdict(result)
+    _exit_by_verdict(result, as_json)
 
 
 def bench_command(target: str, architecture: str, emulate: bool, seed: int, **options: Any) -> None:
@@ -58,7 +59,7 @@ def bench_command(target: str, architecture: str, emulate: bool, seed: int, **op
         else:
             result = run(request, target, seed, step)
     print_bench(Console(highlight=False), result)
-    _exit_by_verdict(result)
+    _exit_by_verdict(result, False)
 
 
 def _timed_on_gpu(
@@ -80,9 +81,19 @@ def _timed_on_gpu(
     return run_cuda(request, architecture, emulate, seed, step)
 
 
-def _exit_by_verdict(result: RunResult) -> None:
-    if not result.comparison.ok:
-        raise SystemExit(WRONG_RESULT)
+def _exit_by_verdict(result: RunResult, as_json: bool) -> None:
+    """Exits where the result is wrong, after a word on the rules that may have made it so."""
+    if result.comparison.ok:
+        return
+    with progress() as step:
+        at_fault = wrong_rules(result.fusion, step)
+    for rule in at_fault:
+        click.echo(
+            f"the rule {rule.name} ({rule_place(rule)}) is at fault: its two sides differ in this program;"
+            f" `fuse --explain` shows where, `fuzz --rule {rule.name}` how to mend it",
+            err=as_json,
+        )
+    raise SystemExit(WRONG_RESULT)
 
 
 def _make_directory(path: Path) -> None:

@@ -6,6 +6,7 @@ or make a value depend on an index that it has no loop for.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bbrewrite.cli.main import cli
+from tests.cli.conftest import Command
 
 # Sides of one kind, a line each, over the variables x, y, c (and i where the line binds it).
 _SIDES = [
@@ -65,10 +67,32 @@ def _check(rules: str, program: str) -> None:
             path.write_text(text, encoding="utf-8")
         result = CliRunner().invoke(cli, ["run", *map(str, paths), "--target", "numpy", "--threads", "1"])
     assert result.exit_code in {0, 1, 2}, f"{rules}\n{program}\n{result.output}"
-    assert "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit | None)
+    if result.exit_code == 1:
+        assert "result: WRONG" in result.stdout
+        assert "  O: relative error" in result.stdout
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, database=None)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_rule_at_fault_is_named(bbrewrite: Command, as_json: bool) -> None:
+    """Beside one that is right, and with what to do next."""
+    Path("r.rules").write_text(f"{_FUSING}\nrule lose_shift\n    row_shift(x, c) => x\n", encoding="utf-8")
+    Path("p.bb").write_text(
+        "program p\nindex m = 5, n = 6\ninput X[m, n] : f32\nC[m, n] = X[m, n] - mean[n](X[m, n])\n"
+        "output O[m] = sum[n](exp(C[m, n]))\n",
+        encoding="utf-8",
+    )
+    result = bbrewrite("run", "r.rules", "p.bb", "--target", "numpy", "--threads", "1", *["--json"] * as_json)
+    assert result.exit_code == 1
+    said = [line for line in (result.stderr if as_json else result.stdout).splitlines() if "at fault" in line]
+    (line,) = said
+    assert "the rule lose_shift (r.rules:4) is at fault" in line
+    assert "fuzz --rule lose_shift" in line
+    if as_json:
+        assert not json.loads(result.stdout)["ok"]
+
+
+@settings(max_examples=4, deadline=None, derandomize=True, database=None)
 @given(rules=rule_sets(), program=st.sampled_from(_PROGRAMS))
 def test_a_run_ends_in_a_verdict(rules: str, program: str) -> None:
     _check(rules, program)
