@@ -154,20 +154,26 @@ def _sigmoid(x: Any) -> Any:
 
 _choose: ArrayFunction = np.where
 _erf_entry: ArrayFunction = np.frompyfunc(math.erf, 1, 1)
+_erfc_entry: ArrayFunction = np.frompyfunc(math.erfc, 1, 1)
+
+
+def _entry_by_entry(function: ArrayFunction, x: Any) -> Any:
+    x = np.asarray(x)
+    return np.asarray(function(x.astype(np.float64))).astype(x.dtype)
 
 
 def _erf(x: Any) -> Any:
-    x = np.asarray(x)
-    return np.asarray(_erf_entry(x.astype(np.float64))).astype(x.dtype)
+    return _entry_by_entry(_erf_entry, x)
 
 
 def _gelu(x: Any) -> Any:
-    return 0.5 * x * (1 + _erf(np.asarray(x) * math.sqrt(0.5)))
+    # Not 1 + erf, which cancels for negative x.
+    return 0.5 * x * _entry_by_entry(_erfc_entry, np.asarray(x) * -math.sqrt(0.5))
 
 
 def _gelu_tanh(x: Any) -> Any:
-    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * np.asarray(x) ** 3)
-    return 0.5 * x * (1 + np.tanh(inner))
+    # 1 + tanh(y) = 2 sigmoid(2 y), which cancels nowhere.
+    return x * _sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * np.asarray(x) ** 3))
 
 
 def _silu(x: Any) -> Any:

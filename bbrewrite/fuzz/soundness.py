@@ -117,8 +117,11 @@ def test_claim(claim: Claim, table: OperatorTable, budget: Budget) -> Outcome:
     outcome = Outcome(untypable=not found)
     if not found:
         return outcome
-    _Campaign(found, table, budget, outcome).run()
-    if outcome.counterexample is None and all(plan.is_forced for plan in found):
+    is_forced = all(plan.is_forced for plan in found)
+    # Shapes refute such a claim in any case: values are tried for a plainer counterexample, not for long.
+    tried = replace(budget, instances=min(budget.instances, _ROUND)) if is_forced else budget
+    _Campaign(found, table, tried, outcome).run()
+    if outcome.counterexample is None and is_forced:
         outcome.counterexample = _unequal_shapes(found, budget)
     return outcome
 
@@ -150,7 +153,7 @@ class _Campaign:
     def _round(self, number: int) -> None:
         @seed(number)
         @settings(
-            max_examples=_ROUND,
+            max_examples=max(1, min(_ROUND, self._budget.instances - self._outcome.met)),
             phases=(Phase.generate, Phase.shrink),
             database=None,
             deadline=None,

@@ -13,6 +13,12 @@ from bbrewrite.fuzz.soundness import Budget
 from bbrewrite.fuzz.soundness import test_claim as run_claim
 from bbrewrite.rules.load import load_rules
 from bbrewrite.rules.rules import Rule, RuleSet
+from tests.fuzz.plain_evaluation import is_confirmed
+
+SOUND = ("first_sound", "sound", "subtle_sound")
+UNSOUND = ("first_unsound", "unsound", "subtle_unsound")
+# The sides differ by less than float64 can tell.
+FINER_THAN_FLOATS = {"softplus_above_a_threshold"}
 
 DATA = Path(__file__).parent / "data"
 
@@ -31,7 +37,7 @@ def name_of(case: object) -> str:
     return case.name if isinstance(case, Rule) else case if isinstance(case, str) else ""
 
 
-@pytest.mark.parametrize(("rule", "rules"), rules_of("first_sound", "sound"), ids=name_of)
+@pytest.mark.parametrize(("rule", "rules"), rules_of(*SOUND), ids=name_of)
 def test_sound_rule_passes(rule: Rule, rules: RuleSet) -> None:
     for claim in claims(rule):
         outcome = run_claim(claim, rules.table, Budget(seconds=5, instances=80))
@@ -39,15 +45,18 @@ def test_sound_rule_passes(rule: Rule, rules: RuleSet) -> None:
         assert outcome.compared
 
 
-@pytest.mark.parametrize(("rule", "rules"), rules_of("first_unsound", "unsound"), ids=name_of)
+@pytest.mark.parametrize(("rule", "rules"), rules_of(*UNSOUND), ids=name_of)
 def test_unsound_rule_is_refused(rule: Rule, rules: RuleSet) -> None:
-    outcomes = [run_claim(claim, rules.table, Budget(seconds=10, shrinking=0.1)) for claim in claims(rule)]
-    assert any(outcome.counterexample is not None for outcome in outcomes)
+    """With a counterexample that holds when it is worked out in another way."""
+    budget = Budget(seconds=10, shrinking=0.1, instances=500)
+    outcomes = (run_claim(claim, rules.table, budget) for claim in claims(rule))
+    found = next(outcome.counterexample for outcome in outcomes if outcome.counterexample is not None)
+    assert is_confirmed(found, rules.table) or rule.name in FINER_THAN_FLOATS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 6))
-@pytest.mark.parametrize(("rule", "rules"), rules_of("first_unsound", "unsound"), ids=name_of)
+@pytest.mark.parametrize(("rule", "rules"), rules_of(*UNSOUND), ids=name_of)
 def test_unsound_rule_is_refused_by_every_seed(rule: Rule, rules: RuleSet, seed: int) -> None:
     budget = Budget(seed, seconds=1.5, shrinking=0.0)
     assert any(run_claim(claim, rules.table, budget).counterexample is not None for claim in claims(rule))
@@ -55,13 +64,13 @@ def test_unsound_rule_is_refused_by_every_seed(rule: Rule, rules: RuleSet, seed:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 4))
-@pytest.mark.parametrize(("rule", "rules"), rules_of("first_sound", "sound"), ids=name_of)
+@pytest.mark.parametrize(("rule", "rules"), rules_of(*SOUND), ids=name_of)
 def test_sound_rule_passes_with_every_seed(rule: Rule, rules: RuleSet, seed: int) -> None:
     budget = Budget(seed, seconds=3)
     assert all(run_claim(claim, rules.table, budget).counterexample is None for claim in claims(rule))
 
 
-@pytest.mark.parametrize(("name", "rules"), monoids_of("sound"), ids=name_of)
+@pytest.mark.parametrize(("name", "rules"), [*monoids_of("sound"), *monoids_of("subtle_sound")], ids=name_of)
 def test_sound_monoid_passes(name: str, rules: RuleSet) -> None:
     assert run_monoid(rules.table.monoids[name], rules.table, Budget(seconds=5, instances=60)).is_sound
 
