@@ -161,21 +161,30 @@ class _Campaign:
             suppress_health_check=tuple(HealthCheck),  # pyright: ignore[reportArgumentType]
             verbosity=Verbosity.quiet,
         )
-        @given(st.data())
-        def search(data: st.DataObject) -> None:
-            self._try(data)
+        @given(self._instances())
+        def search(drawn: tuple[Plan, Instance] | None) -> None:
+            if drawn is not None:
+                self._try(*drawn)
 
         # What was found is in the outcome, even where shrinking was cut short.
         with suppress(_Failure, HypothesisException):
             search()
 
-    def _try(self, data: st.DataObject) -> None:
-        if time.process_time() > self._deadline:
-            return
+    def _instances(self) -> st.SearchStrategy[tuple[Plan, Instance] | None]:
+        """A plan and an instance of it, nothing when time is up."""
+
+        @st.composite
+        def drawn(draw: st.DrawFn) -> tuple[Plan, Instance] | None:
+            if time.process_time() > self._deadline:
+                return None
+            plan = draw(st.sampled_from(self._plans))
+            return plan, draw_instance(draw, plan, is_general=False)
+
+        return drawn()
+
+    def _try(self, plan: Plan, instance: Instance) -> None:
         outcome = self._outcome
         searching = outcome.counterexample is None
-        plan = data.draw(st.sampled_from(self._plans))
-        instance = draw_instance(data.draw, plan, is_general=False)
         outcome.tried += searching
         assume(meets_conditions(plan, instance, self._table))
         outcome.met += searching

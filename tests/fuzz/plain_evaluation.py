@@ -37,6 +37,7 @@ type Look = Callable[[str, Mapping[str, int]], Any]
 def _where_defined(holds: Any, value: Any) -> Any:
     return np.where(holds, value, math.nan)
 
+
 _SCALAR: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,

@@ -44,9 +44,7 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "relu": lambda x: max(x, REALS.mpf(0)),
     "silu": lambda x: x / (1 + REALS.exp(-x)),
     "gelu": lambda x: x / 2 * REALS.erfc(-x / REALS.sqrt(2)),
-    "gelu_tanh": lambda x: (
-        x / (1 + REALS.exp(-2 * REALS.sqrt(2 / REALS.pi) * (x + REALS.mpf("0.044715") * x * x * x)))
-    ),
+    "gelu_tanh": lambda x: x / (1 + REALS.exp(-2 * REALS.sqrt(2 / REALS.pi) * (x + REALS.mpf("0.044715") * x * x * x))),
     "softplus": lambda x: x + REALS.log(1 + REALS.exp(-x)) if x > 0 else REALS.log1p(REALS.exp(x)),
 }
 TWO: dict[str, Callable[[Any, Any], Any]] = {
