@@ -67,7 +67,8 @@ def test_e02_wherever_the_name_stands(bbrewrite: Command, rule: str, name: str, 
 
 def test_e07_a_rule_that_only_a_condition_keeps_from_firing(bbrewrite: Command) -> None:  # noqa: F811
     """Told with its place, the condition and the term; a rule that matches nothing is named once."""
-    rules = f"{_FUSE}\nrule careful\n    log(x)  =>  log(x) + 0\n    where positive(x)\n\nrule idle\n    tanh(x)  =>  x * 1\n"
+    rules = f"{_FUSE}\nrule careful\n    log(x)  =>  log(x) + 0\n    where positive(x)\n"
+    rules += "\nrule idle\n    tanh(x)  =>  x * 1\n"
     Path("mine.rules").write_text(rules, encoding="utf-8")
     Path("p.bb").write_text(_PROGRAM, encoding="utf-8")
     result = bbrewrite("fuse", "mine.rules", "p.bb", "--explain")
