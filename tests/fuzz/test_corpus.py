@@ -40,7 +40,7 @@ def name_of(case: object) -> str:
 @pytest.mark.parametrize(("rule", "rules"), rules_of(*SOUND), ids=name_of)
 def test_sound_rule_passes(rule: Rule, rules: RuleSet) -> None:
     for claim in claims(rule):
-        outcome = run_claim(claim, rules.table, Budget(seconds=5, instances=80))
+        outcome = run_claim(claim, rules.table, Budget(seconds=5, instances=50))
         assert outcome.counterexample is None
         assert outcome.compared
 
@@ -48,7 +48,7 @@ def test_sound_rule_passes(rule: Rule, rules: RuleSet) -> None:
 @pytest.mark.parametrize(("rule", "rules"), rules_of(*UNSOUND), ids=name_of)
 def test_unsound_rule_is_refused(rule: Rule, rules: RuleSet) -> None:
     """With a counterexample that holds when it is worked out in another way."""
-    budget = Budget(seconds=10, shrinking=0.1, instances=500)
+    budget = Budget(seconds=10, shrinking=0.1, instances=250)
     outcomes = (run_claim(claim, rules.table, budget) for claim in claims(rule))
     found = next(outcome.counterexample for outcome in outcomes if outcome.counterexample is not None)
     assert is_confirmed(found, rules.table) or rule.name in FINER_THAN_FLOATS
