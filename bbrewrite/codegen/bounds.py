@@ -53,13 +53,13 @@ class BoundsPrinter:
         if bounds.begin is not None:
             position = bare(self._position(bounds.begin))
             block = f"bb::floor_div({position}, {index.block})" if index.block else position
-            first = self._named(f"{name}_first", f"std::max<int64_t>(0, {block})")
+            first = self._named(f"{name}_first", f"bb::maximum<int64_t>(0, {block})")
         if bounds.end is not None:
             position = bare(self._position(bounds.end))
             block = f"bb::ceil_div({position}, {index.block})" if index.block else position
-            end = self._named(f"{name}_end", f"std::max<int64_t>({first}, std::min<int64_t>({steps}, {block}))")
+            end = self._named(f"{name}_end", f"bb::maximum<int64_t>({first}, bb::minimum<int64_t>({steps}, {block}))")
         elif bounds.begin is not None:
-            end = self._named(f"{name}_end", f"std::max<int64_t>({first}, {steps})")
+            end = self._named(f"{name}_end", f"bb::maximum<int64_t>({first}, {steps})")
         return first, end
 
     def possible(self, condition: Condition) -> str:
@@ -89,7 +89,7 @@ class BoundsPrinter:
                 text = self._sum(linear, greatest)
                 return text if divisor == 1 else f"bb::floor_div({text}, INT64_C({divisor}))"
             case Outermost(positions, greatest):
-                function = "std::max" if greatest else "std::min"
+                function = "bb::maximum" if greatest else "bb::minimum"
                 text = self._position(positions[0])
                 for other in positions[1:]:
                     text = f"{function}<int64_t>({text}, {self._position(other)})"

@@ -82,6 +82,12 @@ class EncodedKernel:
     constants: Mapping[int, int]
     specials: Mapping[str, int]
 
+    def place(self, number: int) -> str:
+        """Where an instruction comes from, as `file:line (line of the PTX)`."""
+        line = self.code[number].line
+        source = next((read.source for read in self.kernel.instructions if read.line == line), "")
+        return f"{source or 'unknown'} (line {line} of the PTX)"
+
 
 def encode(kernel: PtxKernel) -> EncodedKernel:
     """Raises PtxSyntaxError at the first instruction that is not known."""

@@ -153,7 +153,7 @@ def launch(
         ctypes.addressof(messages), _MESSAGE_BYTES,
     )  # fmt: skip
     machine.library.emulate_launch(ctypes.byref(request))
-    sources = {instruction.line: instruction.source_line for instruction in kernel.kernel.instructions}
+    sources = {instruction.line: instruction.source for instruction in kernel.kernel.instructions}
     texts = [_described(line, sources) for line in messages.value.decode().splitlines()]
     counts: dict[str, int] = dict(zip(_FAULTS, (int(count) for count in faults), strict=True))
     return Report(tuple(texts), counts, executed, loaded, stored, int(requests[0]), int(requests[1]))
@@ -171,11 +171,10 @@ def _passed(argument: Argument, size: int, buffers: list[_Buffer]) -> bytes:
     return (len(buffers) * _BUFFER_SPACING).to_bytes(size, "little")
 
 
-def _described(message: str, sources: dict[int, int]) -> str:
+def _described(message: str, sources: dict[int, str]) -> str:
     line, text = message.split("\t", 1)
-    source = sources.get(int(line), 0)
-    place = f"line {source} of the CUDA source (PTX line {line})" if source else f"PTX line {line}"
-    return f"{place} {text}"
+    source = sources.get(int(line), "")
+    return f"{source} (line {line} of the PTX) {text}" if source else f"line {line} of the PTX {text}"
 
 
 class _Machine:

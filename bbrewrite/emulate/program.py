@@ -7,6 +7,7 @@ program computes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,12 @@ class EmulatedProgram:
         self.source = source
         parsed = parse_ptx(text)
         self.kernels: tuple[EncodedKernel, ...] = tuple(encode(parsed[kernel.name]) for kernel in source.kernels)
+
+    def with_kernels(self, kernels: tuple[EncodedKernel, ...]) -> EmulatedProgram:
+        """The same program with other code."""
+        other = copy(self)
+        other.kernels = kernels
+        return other
 
     def run(
         self,

@@ -39,7 +39,7 @@ class PtxInstruction:
     guard: str
     guard_negated: bool
     line: int
-    source_line: int  # of the CUDA file, 0 where it is not known
+    source: str  # the place in the CUDA text, `file:line`, "" where it is not known
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ class PtxKernel:
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)(?:\s+\.ptr\b[^,\[\]]*?)?\s+([\w$]+)(?:\[(\d+)\])?")
 _VARIABLE = re.compile(r"(?:\.extern\s+)?\.(shared|local)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$]+)(?:\[(\d*)\])?")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
 _LABEL = re.compile(r"^([\w$]+):")
 _IGNORED = (".reg", ".pragma", ".file", ".section", ".maxntid", ".minnctapersm", ".reqntid", ".maxnreg")
 _ADDRESS = re.compile(r"^([%\w$.]+)(?:\s*\+\s*(-?\d+))?$")
@@ -90,6 +91,9 @@ _ADDRESS = re.compile(r"^([%\w$.]+)(?:\s*\+\s*(-?\d+))?$")
 
 def parse_ptx(text: str) -> dict[str, PtxKernel]:
     """The kernels of a module by name."""
+    files = {
+        number: name.rsplit("/", 1)[-1] for number, name in re.findall(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', text, re.M)
+    }
     # Shared arrays of templates and dynamic shared memory stand outside of kernels.
     lines = re.sub(r"//.*", "", text).splitlines()
     outside: list[str] = []
@@ -105,15 +109,17 @@ def parse_ptx(text: str) -> dict[str, PtxKernel]:
         head_end = next(k for k in range(position, len(lines)) if lines[k].strip() == "{")
         end = next(k for k in range(head_end, len(lines)) if lines[k].rstrip() == "}")
         head = "\n".join(lines[position:head_end])
-        kernels[entry.group(1)] = _kernel(entry.group(1), head, lines, head_end + 1, end, outside)
+        kernels[entry.group(1)] = _kernel(entry.group(1), head, lines, head_end + 1, end, outside, files)
         position = end + 1
     return kernels
 
 
-def _kernel(name: str, head: str, lines: list[str], start: int, end: int, outside: list[str]) -> PtxKernel:
+def _kernel(
+    name: str, head: str, lines: list[str], start: int, end: int, outside: list[str], files: dict[str, str]
+) -> PtxKernel:
     instructions: list[PtxInstruction] = []
     labels: dict[str, int] = {}
-    source_line = 0
+    source = ""
     pending = ""
     for number in range(start, end):
         # Inline assembly is wrapped in braces of its own; operands' braces are part of an instruction.
@@ -126,7 +132,8 @@ def _kernel(name: str, head: str, lines: list[str], start: int, end: int, outsid
             labels[label.group(1)] = len(instructions)
             text = text[label.end() :].strip()
         if text.startswith(".loc"):
-            source_line = int(text.split()[2])
+            _, file, place, *_ = text.split()
+            source = f"{files.get(file, file)}:{place}"
             continue
         if not text or text.startswith((*_IGNORED, ".shared", ".local", ".extern")):
             continue
@@ -135,7 +142,7 @@ def _kernel(name: str, head: str, lines: list[str], start: int, end: int, outsid
             statement, pending = pending.split(";", 1)
             pending = pending.strip()
             if statement.strip():
-                instructions.append(_instruction(statement.strip(), number + 1, source_line))
+                instructions.append(_instruction(statement.strip(), number + 1, source))
     inside = "\n".join(lines[start:end])
     body = "\n".join(outside) + "\n" + inside
     return PtxKernel(
@@ -183,7 +190,7 @@ def type_size(kind: str) -> int:
     return int(re.sub(r"\D", "", kind)) // 8
 
 
-def _instruction(text: str, line: int, source_line: int) -> PtxInstruction:
+def _instruction(text: str, line: int, source: str) -> PtxInstruction:
     guard, negated = "", False
     if text.startswith("@"):
         word, text = text.split(None, 1)
@@ -193,7 +200,7 @@ def _instruction(text: str, line: int, source_line: int) -> PtxInstruction:
     opcode, _, tail = opcode.partition("\t")
     rest = f"{tail} {rest}".strip()
     operands = tuple(_operand(part) for part in _split(rest))
-    return PtxInstruction(tuple(opcode.split(".")), operands, guard, negated, line, source_line)
+    return PtxInstruction(tuple(opcode.split(".")), operands, guard, negated, line, source)
 
 
 def _split(text: str) -> list[str]:

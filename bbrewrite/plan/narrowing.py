@@ -21,7 +21,7 @@ from bbrewrite.core.types import Typing
 from bbrewrite.plan.constants import FINITE, UNKNOWN, Bounded, Constant, Entries, EntriesOf, Unchanged
 from bbrewrite.plan.kernel import Let, Loop, Statement, Update, walk_statements
 from bbrewrite.plan.linear_conditions import linear_condition
-from bbrewrite.plan.visible import ALWAYS, AllOf, AnyOf, Condition, Nonnegative, visible_blocks
+from bbrewrite.plan.visible import ALWAYS, AllOf, AnyOf, Condition, LoopBounds, Nonnegative, visible_blocks
 
 type _Known = dict[str, Entries]
 # Conditions, each with the value that it is assumed to have in a whole block.
@@ -42,6 +42,18 @@ def narrowed(
 ) -> tuple[Statement, ...]:
     """The nest with bounds on the loops that have idle iterations; `typing` is that of terms without locals."""
     return _Narrower(body, table, typing, tensors).block(body, {}, frozenset(grid))
+
+
+def with_ranges_only(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """The nest with those of its bounds alone that are ranges of positions: what tensors hold bounds nothing."""
+    result: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, Loop):
+            bounds = None if statement.bounds is None else replace(statement.bounds, test=ALWAYS)
+            usable = bounds is not None and not bounds.reads and bounds != LoopBounds()
+            statement = replace(statement, body=with_ranges_only(statement.body), bounds=bounds if usable else None)
+        result.append(statement)
+    return tuple(result)
 
 
 def _is_choice(term: Term) -> bool:

@@ -24,7 +24,7 @@ from bbrewrite.plan.cost import Cost, NestCosts, NestEvents, summarise
 from bbrewrite.plan.gpu_costs import GPU_BLOCK_SIZES, GpuNestCosts
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.naming import name_values
-from bbrewrite.plan.narrowing import may_narrow, narrowed
+from bbrewrite.plan.narrowing import may_narrow, narrowed, with_ranges_only
 from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.split import split_reduction
@@ -239,8 +239,9 @@ class _Search:
         """The nest of these choices at its best coarse block sizes; None where the reduction cannot be split."""
         naming = name_values(self._kernel, kept, self._table)
         nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
-        if self._has_masks and self._machine.target.gpu is None:  # kernels for GPUs still visit every block
-            nest = replace(nest, body=narrowed(nest.body, grid, self._table, self._typing, self._tensors))
+        if self._has_masks:
+            body = narrowed(nest.body, grid, self._table, self._typing, self._tensors)
+            nest = replace(nest, body=with_ranges_only(body) if self._machine.target.gpu else body)
         if split is not None:
             body = split_reduction(nest.body, split, nest.accumulators)
             if body is None:

@@ -22,28 +22,38 @@ template <int Pending> BB_INLINE void wait_for_copies() {
   __syncthreads();
 }
 
+// Waits for every copy that this thread began.
+BB_INLINE void finish_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
 namespace detail {
+
+// A thread's share of `total` pieces of work: as many rounds for all, in the last of which some have nothing to do.
+template <int total, int W, int at_once, class F> BB_INLINE void share(F work) {
+  constexpr int threads = W * warp_size, rounds = (total + threads - 1) / threads;
+#pragma unroll at_once
+  for (int round = 0; round < rounds; ++round) {
+    const int n = round * threads + int(threadIdx.x);
+    if (total % threads == 0 || n < total) work(n);
+  }
+}
 
 // A block of R rows and C columns whose columns lie side by side, 16 bytes at a time.
 template <int R, int C, int W, class To, class S>
 BB_INLINE void stage_chunks(To to, const S* from, int64_t row_stride, int rows, int columns) {
-  constexpr int chunk = 16 / int(sizeof(S)), chunks = C / chunk, threads = W * warp_size;
-#pragma unroll 4
-  for (int n = threadIdx.x; n < R * chunks; n += threads) {
+  constexpr int chunk = 16 / int(sizeof(S)), chunks = C / chunk;
+  share<R * chunks, W, 4>([&](int n) {
     const int row = n / chunks, column = n % chunks * chunk;
     const int left = row < rows ? columns - column : 0;
     const int valid = left <= 0 ? 0 : left < chunk ? left : chunk;
     copy_async(to.at(row, column), valid ? from + row * row_stride + column : from, valid * int(sizeof(S)));
-  }
+  });
 }
 template <int R, int C, int W, class To, class S>
 BB_INLINE void stage_entries(To to, const S* from, int64_t row_stride, int64_t column_stride, int rows, int columns) {
-  constexpr int threads = W * warp_size;
-#pragma unroll 1
-  for (int n = threadIdx.x; n < R * C; n += threads) {
+  share<R * C, W, 1>([&](int n) {
     const int row = n / C, column = n % C;
     *to.at(row, column) = row < rows && column < columns ? from[row * row_stride + column * column_stride] : S{};
-  }
+  });
 }
 template <class S> BB_INLINE bool in_chunks(const S* from, int64_t row_stride, int64_t column_stride) {
   return column_stride == 1 && ((reinterpret_cast<uintptr_t>(from) | uintptr_t(row_stride) * sizeof(S)) & 15) == 0;

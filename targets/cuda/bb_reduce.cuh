@@ -30,7 +30,9 @@ template <class T, int C, int W> struct Partial {
   BB_INLINE explicit Partial(unsigned char* memory) : data(reinterpret_cast<T*>(memory)) {}
   BB_INLINE void put(int column, T x) const { data[warp() * columns + column] = x; }
   template <class F> BB_INLINE T total(int column, F combine) const {
-    column = column < columns ? column : columns - 1;
+    // Threads may have rows beyond the columns that were folded: what they read there does not matter.
+    constexpr int folded = column_groups<C> * group_columns;
+    column = column < folded ? column : folded - 1;
     T x = data[column];
 #pragma unroll
     for (int w = 1; w < W; ++w) x = combine(x, data[w * columns + column]);

@@ -134,7 +134,7 @@ class _Random:
         return op("transpose", self.term(axes[::-1], depth))
 
 
-def _program(seed: int) -> KernelProgram:
+def random_program(seed: int) -> KernelProgram:
     """Two accumulators over k, the second updated with the first, and two results."""
     draw, terms = random.Random(seed), _Random(seed)
     element = draw.choice((F32, F64))
@@ -183,12 +183,12 @@ def _type(name: str, element: Element) -> Element:
 
 @functools.cache
 def _compiled() -> list[CompiledProgram]:
-    return compile_programs([_program(seed) for seed in range(COUNT)], TABLE)
+    return compile_programs([random_program(seed) for seed in range(COUNT)], TABLE)
 
 
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_random_kernel(seed: int) -> None:
-    case, compiled = _program(seed), _compiled()[seed]
+    case, compiled = random_program(seed), _compiled()[seed]
     draw = random.Random(seed)
     for sizes in ((9, 20, 11), (1, 1, 1), (17, 3, 0), tuple(draw.randint(1, 40) for _ in _AXES)):
         extents = dict(zip(_AXES, sizes, strict=True))

@@ -7,7 +7,7 @@ published to shared memory. A product is done on tensor cores where both operand
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bbrewrite.codegen.cuda.memory import KernelMemory
 from bbrewrite.codegen.cuda.steps import (
@@ -86,7 +86,7 @@ def _statements(memory: KernelMemory, body: tuple[Statement, ...], bound: frozen
     for statement in body:
         if isinstance(statement, Loop):
             inner = _statements(memory, statement.body, bound | {statement.index})
-            scope.steps.append(Repeat(statement.index, inner))
+            scope.steps.append(Repeat(statement.index, inner, bounds=statement.bounds))
             scope.wrote(frozenset(name for step in walk_steps(inner) for name in names_used(step)))
             continue
         assert isinstance(statement, Let | Update | Store), "reductions are not split among the blocks of a grid"
@@ -173,7 +173,7 @@ class _StatementFlattener:
         """The same for the statement's target, whose axes may be in another order, or more."""
         own = self._typing.block(term).axes
         axes = loop_axes(self._target, own, self._memory.kernel.indices)
-        return self._placed(self._without_folds(term), tuple(axes.index(axis) for axis in own), {})
+        return self._placed(self._without_folds(term), places_among(own, axes), {})
 
     def _without_folds(self, term: Term) -> Term:
         def change(node: Term) -> Term:
@@ -330,6 +330,11 @@ def loop_axes(target: LocalBlock | Tensor, own: tuple[str, ...], indices: IndexT
     return own if set(own) == set(blocked) else blocked
 
 
+def places_among(own: tuple[str, ...], axes: tuple[str, ...]) -> tuple[int, ...]:
+    """Which of the loops over `axes` each of an expression's own axes is; two axes may be over one index."""
+    return tuple(range(len(own))) if own == axes else tuple(axes.index(axis) for axis in own)
+
+
 def _with_unrolled(steps: tuple[Step, ...], memory: KernelMemory) -> tuple[Step, ...]:
     """Loops that address lists in registers unrolled: registers have no addresses at run time."""
     lists = {block.name: block.list_indices for block in memory.blocks.values() if block.name not in memory.views}
@@ -338,7 +343,7 @@ def _with_unrolled(steps: tuple[Step, ...], memory: KernelMemory) -> tuple[Step,
         if isinstance(step, Repeat):
             inside = {name for inner in walk_steps(step.body) for name in names_used(inner)}
             unrolled = any(step.index in lists.get(name, ()) for name in inside)
-            result.append(Repeat(step.index, _with_unrolled(step.body, memory), unrolled))
+            result.append(replace(step, body=_with_unrolled(step.body, memory), unrolled=unrolled))
         else:
             result.append(step)
     return tuple(result)

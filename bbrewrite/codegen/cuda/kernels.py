@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from bbrewrite.codegen.bounds import BoundsPrinter
 from bbrewrite.codegen.cuda.flatten import flatten
 from bbrewrite.codegen.cuda.scope import CudaScope
 from bbrewrite.codegen.cuda.shared_memory import WARP_SIZE, SharedMemory, lay_out, list_length, warps_of
@@ -25,6 +26,7 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import Kernel, LocalBlock, compute_element
 from bbrewrite.plan.target import Gpu
+from bbrewrite.plan.visible import LoopBounds
 
 _MEMORY = "bb_memory"
 
@@ -115,6 +117,7 @@ class _KernelPrinter:
         types = {block.name: block.type for block in steps.blocks}
         types |= {tile.name: BlockType(tile.axes, compute_element(tile.element)) for tile in steps.tiles}
         typing = Typing(table, kernel.indices, {tensor.name: tensor for tensor in self._tensors}, types)
+        self._bound = [*kernel.grid, *single]  # the indices whose blocks are at hand
         self._printer = StepPrinter(self._writer, table, typing, functions, self._scope)
 
     def function(self) -> KernelFunction:
@@ -245,38 +248,51 @@ class _KernelPrinter:
             self._ring(step)
             return
         names = self._scope.index(step.index)
+        first, end = self._range(step)
         if step.unrolled:
             length = list_length(self._kernel.indices, step.index)
             self._writer.line("#pragma unroll")
             with self._writer.block(f"for (int {names.number} = 0; {names.number} < {length}; ++{names.number})"):
-                first = f"int64_t({names.number}) * {names.block}" if names.block else names.number
-                with self._writer.block(f"if ({first} < {names.size})"):
-                    self._bounds(step.index)
-                    self._print(step.body)
+                tests = [f"{names.number} >= {first}"] if first != "0" else []
+                with self._writer.block(f"if ({' && '.join([*tests, f'{names.number} < {end}'])})"):
+                    self._inside(step)
             return
-        with self._writer.block(self._for(step.index)):
-            self._bounds(step.index)
-            self._print(step.body)
+        with self._writer.block(self._for(step.index, first, end)):
+            self._inside(step)
 
-    def _for(self, index: str) -> str:
+    def _inside(self, step: Repeat) -> None:
+        self._bounds(step.index)
+        self._bound.append(step.index)
+        self._print(step.body)
+        self._bound.pop()
+
+    def _range(self, step: Repeat) -> tuple[str, str]:
+        """The first block that a loop visits, and the one after the last."""
+        printer = BoundsPrinter(self._scope, frozenset(self._bound))
+        first, end = printer.block_range(step.bounds or LoopBounds(), step.index)
+        for line in printer.lines:
+            self._writer.line(line)
+        return first, end or self._scope.steps_of(step.index)
+
+    def _for(self, index: str, first: str, end: str) -> str:
         number = self._scope.index(index).number
-        return f"for (int64_t {number} = 0; {number} < {self._scope.steps_of(index)}; ++{number})"
+        return f"for (int64_t {number} = {first}; {number} < {end}; ++{number})"
 
     def _ring(self, step: Repeat) -> None:
         """Copies begin some iterations ahead; one wait an iteration makes the next tiles ready and frees the last."""
         names, writer = self._scope.index(step.index), self._writer
         copies = step.ahead[0].tile.copies
+        first, end = self._range(step)
         begin = self._names.fresh(f"begin_copies_{step.index}")
         with writer.block(f"const auto {begin} = [&](int64_t {names.number})", "};"):
-            with writer.block(f"if ({names.number} < {self._scope.steps_of(step.index)})"):
+            with writer.block(f"if ({names.number} < {end})"):
                 self._bounds(step.index)
                 for stage in step.ahead:
                     self._printer.stage(stage, self._scope.tile(stage.tile, names.number))
             writer.line("bb::commit_copies();")
         for number in range(copies - 1):
-            writer.line(f"{begin}({number});")
-        with writer.block(self._for(step.index)):
-            self._bounds(step.index)
+            writer.line(f"{begin}({first if number == 0 else f'{first} + {number}' if first != '0' else number});")
+        with writer.block(self._for(step.index, first, end)):
             writer.line(f"bb::wait_for_copies<{copies - 2}>();")
             writer.line(f"{begin}({names.number} + {copies - 1});")
             for stage in step.ahead:
@@ -284,4 +300,4 @@ class _KernelPrinter:
                 writer.line(f"const auto {now} = {ring};")
                 # No other loop uses the ring: from here on its name stands for the tile of this iteration.
                 self._scope.locals[stage.tile.name] = now
-            self._print(step.body)
+            self._inside(step)

@@ -11,11 +11,12 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from bbrewrite.codegen.access import classify
-from bbrewrite.codegen.cuda.flatten import loop_axes
+from bbrewrite.codegen.cuda.flatten import loop_axes, places_among
 from bbrewrite.codegen.cuda.scope import CudaScope
 from bbrewrite.codegen.cuda.steps import (
     Assign,
     Barrier,
+    FinishCopies,
     Fold,
     Product,
     Publish,
@@ -52,7 +53,9 @@ class StepPrinter:
         self._functions = functions
         self._scope = scope
 
-    def step(self, step: Stage | Publish | Assign | Fold | Product | Barrier | WaitForCopies | Remark) -> None:
+    def step(
+        self, step: Stage | Publish | Assign | Fold | Product | Barrier | WaitForCopies | FinishCopies | Remark
+    ) -> None:
         """Prints a step that is no loop over blocks."""
         match step:
             case Remark(text):
@@ -62,6 +65,8 @@ class StepPrinter:
             case WaitForCopies():
                 self._writer.line("bb::commit_copies();")
                 self._writer.line("bb::wait_for_copies<0>();")
+            case FinishCopies():
+                self._writer.line("bb::finish_copies();")
             case Stage():
                 self.stage(step, self._scope.tile(step.tile))
             case Publish(tile, source):
@@ -117,23 +122,25 @@ class StepPrinter:
     def _assign(self, step: Assign) -> None:
         own = self._typing.block(step.expression).axes
         axes = loop_axes(step.target, own, self._scope.indices)
-        variables = dict(zip(axes, (Position(ROW, 1), Position(COLUMN, 2)), strict=False))
+        positions = (Position(ROW, 1), Position(COLUMN, 2))[: len(axes)]
         entries = self._entries()
         leaf = self._scope.target(step.target)
         storage = self._scope.element_of(leaf)
-        value = bare(entries.print(step.expression, tuple(variables[axis] for axis in own), storage.compute_type))
+        places = tuple(positions[place] for place in places_among(own, axes))
+        value = bare(entries.print(step.expression, places, storage.compute_type))
         if isinstance(step.target, LocalBlock):
-            held = [HELD[variables[axis].variable] for axis in step.target.type.axes]
+            held = [HELD[position.variable] for position in positions]
             target = self._scope.block(step.target) + (f"({', '.join(held)})" if held else "")
             self._loops(step.expression, axes, entries, [f"{target} = {value};"])
             return
         if storage not in (Element.F32, Element.F64, Element.INDEX):
             value = f"bb::store<{storage_type(storage)}>({value})"
-        places = [variables[index] for index in step.target.indices if index in variables]
+        variables = dict(zip(axes, positions, strict=True))
+        stored = [variables[index] for index in step.target.indices if index in variables]
         assert isinstance(leaf, Read)
         tests = [f"{variables[axis].variable} < {self._scope.index(axis).count}" for axis in axes]
         tests += ["bb::stores_rows()"] if len(axes) == 1 else ["bb::stores_number()"] if not axes else []
-        store = f"if ({' && '.join(tests)}) {self._scope.entry(leaf, places)} = {value};"
+        store = f"if ({' && '.join(tests)}) {self._scope.entry(leaf, stored)} = {value};"
         with self._writer.block(""):
             for line in self._scope.declarations(leaf):
                 self._writer.line(line)

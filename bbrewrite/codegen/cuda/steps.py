@@ -14,6 +14,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
 from bbrewrite.plan.kernel import LocalBlock
+from bbrewrite.plan.visible import LoopBounds
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,15 @@ class Repeat:
     """A serial loop over the blocks or positions of an index.
 
     An `unrolled` one has as many iterations as the extents that were planned for need, as lists in registers demand.
-    `ahead` are copies that a ring of tiles begins some iterations before the one that uses them.
+    `ahead` are copies that a ring of tiles begins some iterations before the one that uses them. With `bounds`, which
+    are a range of positions, only the blocks that meet it are visited.
     """
 
     index: str
     body: tuple[Step, ...]
     unrolled: bool = False
     ahead: tuple[Stage, ...] = ()
+    bounds: LoopBounds | None = None
 
 
 @dataclass(frozen=True)
@@ -123,13 +126,20 @@ class WaitForCopies:
 
 
 @dataclass(frozen=True)
+class FinishCopies:
+    """Every thread waits for the copies that it began, before it ends."""
+
+
+@dataclass(frozen=True)
 class Remark:
     """The block statement that the following steps carry out, for the reader of the generated source."""
 
     text: str
 
 
-type Step = Stage | Publish | Assign | Fold | Product | Repeat | Barrier | WaitForCopies | Remark
+# What is no loop.
+type SingleStep = Stage | Publish | Assign | Fold | Product | Barrier | WaitForCopies | FinishCopies | Remark
+type Step = SingleStep | Repeat
 
 
 @dataclass(frozen=True)

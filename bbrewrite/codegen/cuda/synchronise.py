@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from bbrewrite.codegen.cuda.steps import (
     Barrier,
+    FinishCopies,
     Fold,
     GpuKernel,
     Product,
@@ -49,7 +50,7 @@ def with_barriers(kernel: GpuKernel) -> GpuKernel:
     state = _State()
     steps = _synchronised(kernel.steps, state, frozenset(tiles))
     # A thread may not end while copies are under way.
-    return replace(kernel, steps=(*steps, WaitForCopies()) if state.in_flight else steps)
+    return replace(kernel, steps=(*steps, FinishCopies()) if state.in_flight else steps)
 
 
 def _ringed(step: Step, copies: int, rings: dict[str, Tile]) -> Step:
@@ -166,5 +167,6 @@ def _loop(loop: Repeat, state: _State, tiles: frozenset[str]) -> list[Step]:
         if again == entered:
             break
         entered = again
-    state.become(entered)
+    # Without bounds there is an iteration: extents are at least 1.
+    state.become(entered if loop.bounds is not None else inner)
     return [*before, replace(loop, body=body)]

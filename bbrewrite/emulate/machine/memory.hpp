@@ -48,7 +48,8 @@ class Faults {
     va_end(arguments);
     const int64_t left = launch_.messages_size - used_;
     const int written = snprintf(launch_.messages + used_, left, "%d\t%s\n", launch_.code[place].line, text);
-    used_ += written < left ? written : 0;
+    if (written < left) used_ += written;
+    else launch_.messages[used_] = 0;  // no part of a message
   }
   int64_t total() const {
     int64_t sum = 0;
