@@ -29,6 +29,7 @@ _PLAIN = (0.0, 1.0, -1.0, 2.0)
 _NONFINITE = (math.nan, math.inf, -math.inf)
 _EXTREME = (800.0, -800.0, 1e200, -1e200, 1e-200, 1e308)
 _MOST_TRIES = 3000
+_TRIES_OF_TWO = 500
 _ACCURACY_TRIES = 48
 _WORSE = 2.0**6  # how many times worse than the left side's error is a loss
 _LARGE = 2.0**-15  # and how large, relative to the largest entry; a float32 rounds to 2^-24
@@ -61,11 +62,16 @@ def float_notes(claim: Claim, table: OperatorTable) -> list[FloatNote]:
     """At most one note of each kind, with the plainest values that show it."""
     found: dict[str, FloatNote] = {}
     for plan in [plan for plan in plans(claim, table) if not plan.is_forced][:3]:
-        for values in _special_values(plan):
+        # One entry and one iteration show most; what only a sum of two does is looked for next.
+        tries = itertools.chain(
+            ((1, values) for values in _special_values(plan)),
+            ((2, values) for values in itertools.islice(_special_values(plan), _TRIES_OF_TWO)),
+        )
+        for size, values in tries:
             kind = "overflow" if all(map(math.isfinite, values.values())) else "infinities and NaN"
             if kind in found:
                 continue
-            left, right = _evaluated(plan, _uniform(plan, values), table, np.float64)
+            left, right = _evaluated(plan, _uniform(plan, values, size), table, np.float64)
             differing = next(((a, b) for a, b in zip(left, right, strict=True) if not _is_close(a, b)), None)
             if differing is not None:
                 found[kind] = FloatNote(kind, values, *differing)
@@ -170,22 +176,22 @@ def _may_be(claim: Claim, name: str, value: float) -> bool:
     return True
 
 
-def _uniform(plan: Plan, values: Mapping[str, float]) -> Instance:
-    """Blocks of one entry, loops of one iteration."""
+def _uniform(plan: Plan, values: Mapping[str, float], size: int) -> Instance:
+    """Every entry of a variable is one number; axes of `size` elements and loops of `size` iterations."""
 
     def value(found: Type, number: float) -> Value:
         match found:
             case BlockType(axes):
-                return np.full((1,) * len(axes), number)
+                return np.full((size,) * len(axes), number)
             case ListType(_, item):
-                return [value(item, number)]
+                return [value(item, number)] * size
             case StoredType(item):
                 return value(item, number)
             case PairType(first, second):
                 return (value(first, number), value(second, number))
 
     variables = {name: Variable(plan.types[name], (), {(): value(plan.types[name], values[name])}) for name in values}
-    return _instance(plan, 1, variables)
+    return _instance(plan, size, variables)
 
 
 def _instance(plan: Plan, size: int, variables: Mapping[str, Variable]) -> Instance:

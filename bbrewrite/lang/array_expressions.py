@@ -18,7 +18,7 @@ from bbrewrite.lang import syntax
 from bbrewrite.lang.array_types import fold_element
 from bbrewrite.lang.array_values import Environment, Resolved, Values, merged
 from bbrewrite.lang.diagnostics import Related, counted
-from bbrewrite.lang.scope import LIBRARY, REDUCTIONS, Scope, shown_symbols
+from bbrewrite.lang.scope import LIBRARY, REDUCTIONS, STRUCTURE, Scope, shown_symbols
 
 _DEFAULT_EPS = {"layer_norm": 1e-5, "rms_norm": 1e-5}
 _KEEPS_INDICES = ("softmax", "log_softmax", "layer_norm", "rms_norm", "l2_norm")
@@ -126,8 +126,10 @@ class Expressions(Values):
         elif name in symbols:
             hint = f"write it with `{symbols[name]}`"
             self._fault("unknown-name", f"there is no function `{name}`", node.span, inside, hint)
-        elif name in self._scope.table.operators or name in self._scope.table.monoids:
-            self._fault("level", f"`{name}` belongs to block programs and rules", node.span, inside)
+        elif name in (*STRUCTURE, *self._scope.table.operators, *self._scope.table.monoids):
+            is_reduction = name in ("map", "reduce") or name in self._scope.table.monoids
+            hint = f"an array program reduces by {', '.join(REDUCTIONS)}: `sum[k](x)`" if is_reduction else ""
+            self._fault("level", f"`{name}` belongs to block programs and rules", node.span, inside, hint)
         else:
             candidates = [*REDUCTIONS, *LIBRARY, *self._functions, *self._named_functions, "size"]
             self._scope.report_unknown(name, node.span, "a function", candidates)

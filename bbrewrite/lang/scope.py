@@ -22,7 +22,7 @@ from bbrewrite.lang.diagnostics import Diagnostic, Related, did_you_mean, listed
 REDUCTIONS = ("sum", "max", "min", "prod", "mean")
 LIBRARY = ("softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm", "l2_norm", "variance")
 STORED_ELEMENTS = {element.value: element for element in Element if element not in (Element.INDEX, Element.NUMBER)}
-_STRUCTURE = ("pair", "first", "second", "at", "map", "reduce", "stored", "loaded")
+STRUCTURE = ("pair", "first", "second", "at", "map", "reduce", "stored", "loaded")
 _WORDS = ("size", "inf", "and", "or", "not")
 
 
@@ -63,7 +63,7 @@ class Scope:
         for statement in statements:
             for word in _declared_words(statement):
                 self._later.setdefault(word.text, word.span)
-        self._reserved = {*REDUCTIONS, *LIBRARY, *STORED_ELEMENTS, *_STRUCTURE, *_WORDS, *table.operators}
+        self._reserved = {*REDUCTIONS, *LIBRARY, *STORED_ELEMENTS, *STRUCTURE, *_WORDS, *table.operators}
 
     def report(self, code: str, message: str, span: Span, hint: str = "", related: tuple[Related, ...] = ()) -> None:
         """Keeps a fault."""

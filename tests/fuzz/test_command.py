@@ -93,6 +93,9 @@ def test_small_differences_show_enough_digits(write) -> None:
         ("exp(a) * exp(b) => exp(a + b)", "overflow: a = 800, b = -800 gives nan and 1"),
         ("x * 0 => 0", "infinities and NaN: x = nan gives nan and 0"),
         ("x - x => 0", "infinities and NaN: x = nan gives nan and 0"),
+        # Two terms that overflow together only.
+        ("reduce(sum, i, x - y) => reduce(sum, i, x) - reduce(sum, i, y)", "overflow: x = 1e+308, y = 1e+308 gives 0"),
+        ("row_sum(a / 2) => row_sum(a) / 2", "overflow: a = 1e+308 gives 1e+308 and inf"),
     ],
 )
 def test_float_notes_are_printed_and_pass(write, rule: str, note: str) -> None:

@@ -32,6 +32,7 @@ FAULTY = {
     "missing_value": _array("A[m] = 2 *\n# nothing more\noutput B = s"),
     "chained_comparison": _array("A[m] = where(0 < m < 4, 1, 0)"),
     "assignment_for_comparison": _array("A[m] = where(m = 4, 1, 0)"),
+    "reduce_at_array_level": _array("A[m] = reduce(sum, n, Y[m, n])"),
     "double_star": _array("A[m] = s ** 2"),
     "double_slash": _array("A[m] = s // 2"),
     "unary_plus": _array("A[m] = +s"),
