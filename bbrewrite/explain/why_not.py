@@ -233,7 +233,10 @@ class Investigation:
         present = {_head_name(node.head) for c in self._graph.graph.classes.values() for node in c.nodes}
         wanted = [{_head_name(node) for _, pattern in side for node in walk(pattern)} for side in _sides(rule)]
         absent = [names - present - {""} for names in wanted]
-        return tuple(sorted(absent[0])) if all(absent) else ()
+        # As rules write them: `*`, not `multiply`.
+        functions = self._ruleset.table.functions
+        written = {functions[name].symbol or name if name in functions else name for name in absent[0]}
+        return tuple(sorted(written)) if all(absent) else ()
 
     # --- what is not proved
 
@@ -377,7 +380,7 @@ def _head_name(term: Term) -> str:
         case Apply(operator, _, _):
             return operator
         case Reduce(monoid, _, _):
-            return f"reduce of {monoid}"
+            return f"reduce({monoid}, ...)"
         case Component(position, _):
             return ("first", "second")[position]
         case _:

@@ -60,6 +60,10 @@ def answer(bbrewrite: Command, tmp_path: Path, rule: str, program: str = PROGRAM
             ["nearest match", "`j` would be both", "these loops must match, and they do not"],
         ),
         ("    tanh(x) => x\n", ["matches nothing in the whole program", "`tanh`"]),
+        (
+            "    reduce(min, i, x / y) => x\n",
+            ["matches nothing in the whole program: there is no `/`, `reduce(min, ...)`"],
+        ),
         ("    tanh(exp(x)) => x\n", ["`tanh`", "only the part `exp(x)` occurs", "in Y: `exp("]),
     ],
 )
