@@ -18,7 +18,7 @@ from bbrewrite.cli.exit_codes import WRONG_RESULT
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.fuzz.campaign import Report, run_tasks, tasks_of
 from bbrewrite.fuzz.soundness import Budget
-from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
+from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean, shortened
 from bbrewrite.lang.sources import read_source
 from bbrewrite.rules.load import parse_rules
 from bbrewrite.rules.rules import RuleSet
@@ -92,7 +92,7 @@ def _print(console: Console, report: Report) -> None:
     detail = place or f"  {report.instances} instances, {_exactness(report)}  {report.seconds:.1f} s"
     line(f"{label:8} {name}{detail}", "" if report.verdict == "sound" else "bold red")
     for text in report.lines:
-        line(f"    {text}")
+        line(f"    {shortened(text)}")
     if report.saved_by:
         line(f"    it would hold where {', or where '.join(report.saved_by)}")
     for text in report.notes:

@@ -7,6 +7,7 @@ them and exits with 2. Nothing here knows the languages.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +16,9 @@ from bbrewrite.core.spans import Span
 
 _LISTED_WIDTH = 90  # of names in a hint
 _SHOWN_WIDTH = 140  # a longer line is cut around the place that is meant
+# Of a message: a longer word (a name, a path) or text (an expression) is cut, since nobody reads on.
+_LONGEST_WORD = 160
+_LONGEST_TEXT = 600
 
 
 @dataclass(frozen=True)
@@ -43,13 +47,13 @@ class Diagnostic:
     def render(self) -> str:
         """`file:line:column: error[code]: message`, the line, a caret underline, the hint, related places."""
         if self.span is None:
-            lines = [f"{self.severity}[{self.code}]: {self.message}"]
+            lines = [f"{self.severity}[{self.code}]: {shortened(self.message)}"]
         else:
-            lines = [f"{self.span}: {self.severity}[{self.code}]: {self.message}", *_excerpt(self.span)]
+            lines = [f"{self.span}: {self.severity}[{self.code}]: {shortened(self.message)}", *_excerpt(self.span)]
         if self.hint:
-            lines.append(f"  hint: {self.hint}")
+            lines.append(f"  hint: {shortened(self.hint)}")
         for other in self.related:
-            lines += [f"  {other.span}: note: {other.message}", *_excerpt(other.span)]
+            lines += [f"  {other.span}: note: {shortened(other.message)}", *_excerpt(other.span)]
         return "\n".join(lines)
 
 
@@ -64,6 +68,12 @@ class InputError(Exception):
 def render(diagnostics: Iterable[Diagnostic]) -> str:
     """The diagnostics as text, one after another."""
     return "\n".join(diagnostic.render() for diagnostic in diagnostics)
+
+
+def shortened(text: str) -> str:
+    """A line of a message with very long words cut, and then the whole where it is still very long."""
+    text = re.sub(rf"(\S{{{_LONGEST_WORD - 40}}})\S{{41,}}", r"\1...", text)
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} ..."
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
