@@ -18,7 +18,7 @@ from bbrewrite.core.terms import IndexValue, Local, Number, Size, Term
 from bbrewrite.core.types import BlockType
 from bbrewrite.interpret.block_terms import BlockTerms, storage_of, store
 from bbrewrite.interpret.positions import Positions
-from bbrewrite.interpret.scalar_functions import Array, compute_dtype
+from bbrewrite.interpret.scalar_functions import Array, compute_dtype, identity_of
 from bbrewrite.plan.kernel import Barrier, Kernel, KernelProgram, Let, LocalBlock, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.visible import LoopBounds, block_range, possible
 
@@ -124,10 +124,13 @@ class _KernelRun:
             self._point.pop(index, None)
 
     def _assign_block(self, target: LocalBlock, expression: Term) -> None:
-        value = self._evaluate(expression)
+        dtype = compute_dtype(target.type.element or Element.F32)
+        # An accumulator of integers begins with an infinity too, as the least of nothing is.
+        is_number = isinstance(expression, Number)
+        value = identity_of(expression.value, dtype) if is_number else self._evaluate(expression)
         shape = self._terms.shape(target.type.axes, self._point)
         # A copy where the value is a view of global memory, which a later store may change.
-        block = np.empty(shape, compute_dtype(target.type.element or Element.F32))
+        block = np.empty(shape, dtype)
         block[...] = value
         self._blocks[self._slot(target.name, target.list_indices)] = block
 
