@@ -29,12 +29,12 @@ def _batches_and_scalars() -> Case:
     Y[b, m, n] = lam * X[b, m, n] - mu
     output rows[b, m] = sum[n](Y[b, m, n]) / size(n)
     output largest[b] = max[m, n](Y[b, m, n])
-    output spread = max[b, m, n](Y[b, m, n]) - min[b, m, n](Y[b, m, n])
+    output breadth = max[b, m, n](Y[b, m, n]) - min[b, m, n](Y[b, m, n])
     output loss = mean[b, m, n](Y[b, m, n]^2) * lam
     """
     x, lam, mu = _drawn(3, 5, 70), 1.5, -0.25
     y = lam * x - mu
-    expected = {"rows": y.mean(2), "largest": y.max((1, 2)), "spread": np.ptp(y), "loss": (y**2).mean() * lam}
+    expected = {"rows": y.mean(2), "largest": y.max((1, 2)), "breadth": np.ptp(y), "loss": (y**2).mean() * lam}
     return Case("batches_and_scalars", text, {"X": x, "lam": lam, "mu": mu}, expected)
 
 
