@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bbrewrite.block_sizes import cut_to_extents
+from bbrewrite.candidates.assemble import assemble
+from bbrewrite.candidates.cover import Bounds, Chosen, cover
 from bbrewrite.codegen.cpp import Source, print_programs
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.indices import IndexTable
@@ -27,7 +29,7 @@ from bbrewrite.core.programs import BlockProgram
 from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
-from bbrewrite.egraph.view import FrozenGraph, SaturationReport
+from bbrewrite.egraph.view import FrozenGraph, SaturationReport, united_reports
 from bbrewrite.inputs import GivenArray, draw_inputs, load_arrays, resolve_extents
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
@@ -90,18 +92,25 @@ class Request:
 
 @dataclass(frozen=True)
 class Fusion:
-    """A program planned without and with rules. Times, in milliseconds, are those of the form with rules."""
+    """A program planned without and with rules. Times, in milliseconds, are those of the form with rules.
+
+    A large program is planned in parts, and `cover` has its candidates, each with the fusion of its class; that of a
+    small one, or of a class, has no candidates but a graph.
+    """
 
     request: Request
     unfused: Plan
     fused: Plan
-    graph: FrozenGraph
+    saturation: SaturationReport
     saturate_ms: float
     extract_ms: float
+    graph: FrozenGraph | None = None
+    cover: tuple[Chosen[Fusion], ...] = ()
 
     @property
-    def saturation(self) -> SaturationReport:
-        return self.graph.report
+    def classes(self) -> tuple[Fusion, ...]:
+        """The fusions that were planned: this one, or those of the classes of candidates, each once."""
+        return tuple({id(chosen.planned): chosen.planned for chosen in self.cover}.values()) or (self,)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -212,11 +221,40 @@ def make_request(
     return Request(chosen, lowered(chosen, rules.table), rules, extents, given, processors, fast_math, notes)
 
 
-def fuse(request: Request, target: Target | None = None) -> Fusion:
+def fuse(request: Request, target: Target | None = None, bounds: Bounds | None = None) -> Fusion:
     """Plans the program with and without the rules, for the host or another target.
 
     Raises InputError where rules prove unsound.
+
+    A program of more definitions than one candidate may have is planned in parts; `bounds` are for tests.
     """
+    bounds = bounds or Bounds()
+    if len(request.blocks.definitions) <= bounds.whole:
+        return _fuse_whole(request, target)
+    blocks = replace(request.blocks, indices=request.blocks.indices.with_extents(request.extents))
+    # Every definition a kernel of its own: what no candidate is needed for, but layers are alike here too.
+    no_rules = replace(request.rules, rules=())
+    alone = cover(blocks, lambda part: _fuse_part(request, part, no_rules, target), Bounds(0, 1))
+    unfused = assemble(blocks, [(chosen.candidate, chosen.planned.fused) for chosen in alone])
+    found = cover(blocks, lambda part: _fuse_part(request, part, request.rules, target), bounds)
+    fused = assemble(blocks, [(chosen.candidate, chosen.planned.fused) for chosen in found])
+    fusion = Fusion(request, unfused, fused, SaturationReport(0, 0, 0, "saturated", {}), 0.0, 0.0, None, found)
+    return replace(
+        fusion,
+        saturation=united_reports([part.saturation for part in fusion.classes]),
+        saturate_ms=sum(part.saturate_ms for part in fusion.classes),
+        extract_ms=sum(part.extract_ms for part in fusion.classes),
+    )
+
+
+def _fuse_part(request: Request, part: BlockProgram, rules: RuleSet, target: Target | None) -> Fusion:
+    """The fusion of a candidate's own program."""
+    extents = {index.name: index.extent for index in part.indices if index.extent is not None}
+    return _fuse_whole(Request(part, part, rules, extents, {}, request.threads, request.fast_math), target)
+
+
+def _fuse_whole(request: Request, target: Target | None) -> Fusion:
+    """Plans a program as one candidate."""
     blocks, rules = request.blocks, request.rules
     machine = _machine(request, target)
     inlined = inline(blocks)
@@ -239,9 +277,9 @@ def fuse(request: Request, target: Target | None = None) -> Fusion:
         )
         return plan, graph, saturate_ms, extract_ms
 
-    unfused, *_ = planned(replace(rules, rules=()))
     fused, graph, saturate_ms, extract_ms = planned(rules)
-    return Fusion(request, unfused, fused, graph, saturate_ms, extract_ms)
+    unfused = planned(replace(rules, rules=()))[0] if rules.rules else fused
+    return Fusion(request, unfused, fused, graph.report, saturate_ms, extract_ms, graph)
 
 
 def _machine(request: Request, target: Target | None) -> Machine:
@@ -254,6 +292,8 @@ def _machine(request: Request, target: Target | None) -> Machine:
 def candidate_movements(fusion: Fusion) -> tuple[Snapshot, ...]:
     """What each of the plans that planning chose from moves, the unfused one first."""
     request = fusion.request
+    if fusion.graph is None:
+        return tuple(row for part in fusion.classes for row in candidate_movements(part))
     machine = Machine(host_target(), request.threads, request.extents)
     inlined = inline(request.blocks)
     table = request.rules.table

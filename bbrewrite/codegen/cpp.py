@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bbrewrite.codegen.functions import FunctionPrinter
-from bbrewrite.codegen.kernels import KernelFunction, print_kernel
+from bbrewrite.codegen.kernels import KernelFunction
 from bbrewrite.codegen.names import Names
 from bbrewrite.codegen.prepared import PreparedWeight, prepared_weights
+from bbrewrite.codegen.shared import KernelPrinter
 from bbrewrite.codegen.text import Writer, signature, storage_type
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
@@ -91,23 +92,27 @@ def print_programs(
     functions = FunctionPrinter(table, names)
     assert not (prepare and fallback), "the unfused form takes weights as they are"
     weights = [prepared_weights(program, table) if prepare else () for program in programs]
+    printer = KernelPrinter(table, functions, names)
     kernels = [
-        [print_kernel(kernel, table, functions, names, ahead) for kernel in program.kernels]
+        [printer.function(kernel, ahead) for kernel in program.kernels]
         for program, ahead in zip(programs, weights, strict=True)
     ]
     if fallback and all(program.kernels == fallback.kernels for program in programs):
         fallback = None
-    unfused = [print_kernel(kernel, table, functions, names) for kernel in fallback.kernels] if fallback else []
+    unfused = [printer.function(kernel) for kernel in fallback.kernels] if fallback else []
     points = [
         replace(entry_point(program, name), prepared=ahead)
         for program, name, ahead in zip(programs, entry_names, weights, strict=True)
     ]
     # Inside a namespace, functions may be called what functions of the C library are called.
     parts = [_PRELUDE, "namespace generated {\n", *functions.definitions]
-    parts += [function.text for printed in (*kernels, unfused) for function in printed]
+    parts += printer.texts
     parts.append("}  // namespace generated\n")
     branch = (fallback, unfused) if fallback else None
-    parts += [_entry_text(printed, point, branch) for printed, point in zip(kernels, points, strict=True)]
+    parts += [
+        _entry_text(program, printed, point, branch)
+        for program, printed, point in zip(programs, kernels, points, strict=True)
+    ]
     parts += [_preparation_text(point, weight) for point in points for weight in point.prepared]
     return Source("\n".join(parts), tuple(points))
 
@@ -136,6 +141,7 @@ def _preparation_text(point: EntryPoint, weight: PreparedWeight) -> str:
 
 
 def _entry_text(
+    program: KernelProgram,
     kernels: Sequence[KernelFunction],
     point: EntryPoint,
     fallback: tuple[KernelProgram, Sequence[KernelFunction]] | None,
@@ -144,6 +150,9 @@ def _entry_text(
     extents = dict(point.extent_arguments)
     called = (*kernels, *(fallback[1] if fallback else ()))
     used = {name for function in called for name in function.extents} if not fallback else set(extents)
+    slices = _slices(program, tensors, extents)
+    words = {word for text in slices.values() for word in text.split()}
+    used |= {index for index, name in extents.items() if name in words}
     unused = [extents[name] for name in extents if name not in used]
     unused += [] if any(function.takes_threads for function in called) else ["threads"]
     writer = Writer()
@@ -158,15 +167,28 @@ def _entry_text(
         for name in unused:
             writer.line(f"(void){name};")
         if fallback and extents:
-            program, functions = fallback
+            unfused, functions = fallback
             with writer.block(f"if ({' || '.join(f'{name} == 0' for name in extents.values())})"):
                 writer.line("// Over nothing, the program means what it meant before fusion.")
                 names = Names(frozenset({"threads", *extents.values(), *tensors.values()}))
-                buffers = {buffer.name: names.fresh(buffer.name) for buffer in program.buffers}
-                for buffer in program.buffers:
-                    size = " * ".join(extents[program.indices.root(index)] for index in buffer.indices) or "1"
+                buffers = {buffer.name: names.fresh(buffer.name) for buffer in unfused.buffers}
+                for buffer in unfused.buffers:
+                    size = " * ".join(extents[unfused.indices.root(index)] for index in buffer.indices) or "1"
                     writer.line(f"std::vector<{storage_type(buffer.element)}> {buffers[buffer.name]}({size});")
-                calls(functions, tensors | {name: f"{variable}.data()" for name, variable in buffers.items()})
+                memory = tensors | {name: f"{variable}.data()" for name, variable in buffers.items()}
+                calls(functions, memory | _slices(unfused, memory, extents))
                 writer.line("return;")
-        calls(kernels, tensors)
+        calls(kernels, tensors | slices)
     return writer.text
+
+
+def _slices(program: KernelProgram, tensors: Mapping[str, str], extents: Mapping[str, str]) -> dict[str, str]:
+    """For each slice of a program the pointer to its first entry."""
+    found: dict[str, str] = {}
+    for part in program.slices:
+        sizes = [extents[program.indices.root(index)] for index in part.whole.indices]
+        terms = [
+            " * ".join([str(position), *sizes[axis + 1 :]]) for axis, position in enumerate(part.positions) if position
+        ]
+        found[part.tensor.name] = " + ".join([tensors[part.whole.name], *terms])
+    return found

@@ -40,6 +40,8 @@ def prepared_weights(program: KernelProgram, table: OperatorTable) -> tuple[Prep
             for leaf in leaves_read(step):
                 if isinstance(leaf, Read):
                     uses[leaf.tensor].add(_use(step, leaf, kernel))
+    for part in program.slices:
+        uses[part.whole.name].add(None)  # packed as a whole it has no parts
     found: list[PreparedWeight] = []
     for tensor in program.inputs:
         used = uses[tensor.name]

@@ -7,7 +7,8 @@ that survives renaming of rules must order by printed terms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bbrewrite.core.terms import Term
@@ -56,3 +57,17 @@ class FrozenGraph:
     classes: Mapping[int, EClass]
     roots: Mapping[str, int]
     report: SaturationReport
+
+
+def united_reports(reports: Sequence[SaturationReport]) -> SaturationReport:
+    """What several saturations did together: sums, the most iterations, and the first limit that was met."""
+    applied: Counter[str] = Counter()
+    for report in reports:
+        applied.update(report.rules_applied)
+    return SaturationReport(
+        sum(report.nodes for report in reports),
+        sum(report.classes for report in reports),
+        max((report.iterations for report in reports), default=0),
+        next((report.stopped_by for report in reports if report.stopped_by != "saturated"), "saturated"),
+        applied,
+    )

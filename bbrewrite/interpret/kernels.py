@@ -38,6 +38,9 @@ def run_kernels(
     for tensor in (*program.buffers, *program.outputs):
         memory[tensor.name] = storage_of(tensor, positions)
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.buffers, *program.outputs)}
+    for part in program.slices:
+        tensors[part.tensor.name] = part.tensor
+        memory[part.tensor.name] = np.asarray(memory[part.whole.name][part.positions])
     with np.errstate(all="ignore"):
         for kernel in program.kernels:
             _KernelRun(kernel, extents, table, tensors, memory).run()

@@ -140,8 +140,20 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Slice:
+    """A part of an input that kernels read as a tensor of its own: `whole` at fixed positions of its first axes.
+
+    `tensor` has the remaining axes; it is memory of `whole`.
+    """
+
+    tensor: Tensor
+    whole: Tensor
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class KernelProgram:
-    """Kernels in the order in which they run, and the buffers between them."""
+    """Kernels in the order in which they run, the buffers between them, and the parts of tensors that they name."""
 
     name: str
     indices: IndexTable
@@ -149,6 +161,7 @@ class KernelProgram:
     buffers: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     kernels: tuple[Kernel, ...]
+    slices: tuple[Slice, ...] = ()
 
 
 def walk_statements(body: tuple[Statement, ...]) -> Iterator[Statement]:

@@ -1,0 +1,110 @@
+"""The search for a cover: candidates grow atom by atom while planning them shows a use.
+
+What a candidate is worth is what its plan costs; candidates of one class are planned once, and whether a candidate
+grows past an atom is decided once for each pair of neighbouring atoms. So the number of plans depends on how many
+kinds of operators stand side by side, not on how many operators there are. Everything is counted, nothing timed: one
+program always has one cover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from bbrewrite.candidates.graph import OperatorGraph
+from bbrewrite.candidates.order import Atom, atoms_in_order
+from bbrewrite.candidates.subprogram import Candidate, make_candidate
+from bbrewrite.core.programs import BlockProgram
+from bbrewrite.plan.planner import TOLERANCE, Plan
+
+
+class Planned(Protocol):
+    """What planning a candidate gives, as far as the search reads it."""
+
+    @property
+    def fused(self) -> Plan: ...
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """`whole` is the number of definitions up to which a program is one candidate; `definitions` bounds the size of a
+    candidate of a larger one.
+    """
+
+    whole: int = 16
+    definitions: int = 14
+
+
+@dataclass(frozen=True)
+class Chosen[P: Planned]:
+    """A candidate of the cover with what planning its class gave; the same object for all candidates of a class."""
+
+    candidate: Candidate
+    planned: P
+
+
+def cover[P: Planned](
+    program: BlockProgram, plan: Callable[[BlockProgram], P], bounds: Bounds | None = None
+) -> tuple[Chosen[P], ...]:
+    """Candidates for every definition that an output needs, in an order in which they can run."""
+    return _Search(program, plan, bounds or Bounds()).run()
+
+
+class _Search[P: Planned]:
+    def __init__(self, program: BlockProgram, plan: Callable[[BlockProgram], P], bounds: Bounds) -> None:
+        self._program = program
+        self._plan = plan
+        self._bounds = bounds
+        self._graph = OperatorGraph.of(program)
+        self._planned: dict[object, P] = {}  # by class
+        self._grows: dict[object, bool] = {}  # by class of the neighbours together
+
+    def run(self) -> tuple[Chosen[P], ...]:
+        found: list[Chosen[P]] = []
+        run: list[Atom] = []
+        for atom in atoms_in_order(self._graph, self._bounds.definitions):
+            if run and not self._may_grow(run, atom):
+                found += self._settled(run)
+                run = []
+            run.append(atom)
+        return (*found, *(self._settled(run) if run else ()))
+
+    def _may_grow(self, run: list[Atom], atom: Atom) -> bool:
+        """Whether an atom joins a run: planned with its nearest neighbour in the run it is no worse than apart."""
+        if sum(map(len, run)) + len(atom) > self._bounds.definitions:
+            return False
+        place = next((p for p in reversed(range(len(run))) if self._graph.meet(run[p], atom)), None)
+        if place is None:
+            return False
+        near = [member for near in run[place:] for member in near]
+        together = self._candidate([*near, *atom])
+        if together.key not in self._grows:
+            apart = [self._chosen(self._candidate(near)), self._chosen(self._candidate(atom))]
+            self._grows[together.key] = _is_no_worse(self._chosen(together), apart)
+        return self._grows[together.key]
+
+    def _settled(self, run: list[Atom]) -> list[Chosen[P]]:
+        """A run as one candidate; where its plan is worse than those of its halves, these."""
+        whole = self._chosen(self._candidate([member for atom in run for member in atom]))
+        if len(run) <= 2:
+            return [whole]
+        halves = [*self._settled(run[: len(run) // 2]), *self._settled(run[len(run) // 2 :])]
+        return [whole] if _is_no_worse(whole, halves) else halves
+
+    def _candidate(self, members: Sequence[int]) -> Candidate:
+        return make_candidate(self._program, self._graph, members)
+
+    def _chosen(self, candidate: Candidate) -> Chosen[P]:
+        if candidate.key not in self._planned:
+            self._planned[candidate.key] = self._plan(candidate.program)
+        return Chosen(candidate, self._planned[candidate.key])
+
+
+def _is_no_worse[P: Planned](whole: Chosen[P], parts: Sequence[Chosen[P]]) -> bool:
+    """Whether one plan is faster than several, or as fast as far as the model tells, with fewer kernels."""
+    seconds = sum(part.planned.fused.seconds for part in parts)
+    kernels = sum(len(part.planned.fused.kernels.kernels) for part in parts)
+    plan = whole.planned.fused
+    fewer = len(plan.kernels.kernels) < kernels
+    return plan.seconds <= seconds * (1 + TOLERANCE) if fewer else plan.seconds < seconds

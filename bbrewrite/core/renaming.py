@@ -1,0 +1,61 @@
+"""Terms under other names of tensors and indices.
+
+Names are replaced everywhere, those of binders included, so a renaming of indices must not map two names of one term
+to one. What names mean, and which may stand for which, is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from bbrewrite.core.terms import (
+    Apply,
+    At,
+    IndexValue,
+    Local,
+    Map,
+    Read,
+    Reduce,
+    Size,
+    Term,
+    rewrite_bottom_up,
+)
+
+
+def rename_indices(term: Term, names: Mapping[str, str]) -> Term:
+    """The term with index names replaced everywhere."""
+    return rewrite_bottom_up(term, _index_renaming(names)) if names else term
+
+
+def rename_term(term: Term, indices: Mapping[str, str], read: Callable[[Read], Read]) -> Term:
+    """The term with index names replaced everywhere, and every read by what `read` makes of it before that."""
+    rename = _index_renaming(indices)
+    return rewrite_bottom_up(term, lambda node: rename(read(node) if isinstance(node, Read) else node))
+
+
+def _index_renaming(names: Mapping[str, str]) -> Callable[[Term], Term]:
+    def name(index: str) -> str:
+        return names.get(index, index)
+
+    def change(node: Term) -> Term:
+        match node:
+            case Read(tensor, addresses):
+                return Read(tensor, tuple(address.renamed(names) for address in addresses))
+            case Local(local, indices) if indices:
+                return Local(local, tuple(map(name, indices)))
+            case At(items, address):
+                return At(items, address.renamed(names))
+            case IndexValue(index):
+                return IndexValue(name(index))
+            case Size(index):
+                return Size(name(index))
+            case Map(index, inner):
+                return Map(name(index), inner)
+            case Reduce(monoid, index, operands):
+                return Reduce(monoid, name(index), operands)
+            case Apply(operator, operands, indices) if indices:
+                return Apply(operator, operands, tuple(map(name, indices)))
+            case _:
+                return node
+
+    return change
