@@ -37,6 +37,7 @@ from bbrewrite.lang.programs import parse_program
 from bbrewrite.lang.sources import read_source
 from bbrewrite.lower.bounds import check_bounds
 from bbrewrite.lower.lowering import lower
+from bbrewrite.lower.repeats import expand_repeats
 from bbrewrite.memory import check_local_memory, check_memory
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.planner import Plan, candidate_plans, cheapest, plan_program
@@ -213,6 +214,7 @@ def make_request(
     given = load_arrays(program, inputs)
     extents = resolve_extents(program, sizes, given)
     if isinstance(program, ArrayProgram):
+        program = expand_repeats(replace(program, indices=program.indices.with_extents(extents)))
         check_bounds(program, extents, rules.table)
     chosen = with_choices(program, extents, blocks)
     indices, notes = cut_to_extents(chosen.indices, extents)

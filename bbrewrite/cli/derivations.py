@@ -20,6 +20,7 @@ class CheckedDerivations:
     def __init__(self, fusion: Fusion, say: Callable[[str], None]) -> None:
         request = fusion.request
         table = request.rules.table
+        assert fusion.graph is not None, "a program in parts is explained class by class"
         say("deriving")
         explained = derive(request.blocks, fusion.graph, fusion.fused.terms, request.rules, table, request.fast_math)
         checker = StepChecker(explained.program, explained.indices, table)

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from bbrewrite.cli.candidates import print_candidate_names
 from bbrewrite.cli.derivations import CheckedDerivations, heading, rule_place, verdict_text
 from bbrewrite.cli.fusing import progress, read_request
 from bbrewrite.explain.checking import Verdict
@@ -33,16 +34,22 @@ def explain_fusion(fusion: Fusion, parts: Sequence[str], as_json: Mapping[str, A
     found: dict[str, Any] = dict(as_json or {})
     right = True
     if "explain" in parts:
-        with progress() as say:
-            derivations = CheckedDerivations(fusion, say)
-        printer = _Printer(derivations)
-        right = derivations.is_right
-        if as_json is not None:
-            found["derivations"] = printer.derivations_json()
-            found["ok"] = right
-        else:
+        found_derivations: list[dict[str, Any]] = []
+        for number, part in enumerate(fusion.classes, 1):
+            with progress() as say:
+                derivations = CheckedDerivations(part, say)
+            printer = _Printer(derivations)
+            right = right and derivations.is_right
+            if as_json is not None:
+                found_derivations += printer.derivations_json()
+                continue
+            if fusion.cover:
+                print_candidate_names(fusion, number)
             printer.print_derivations()
-            _print_idle_rules(fusion)
+            _print_idle_rules(part)
+        if as_json is not None:
+            found["derivations"] = found_derivations
+            found["ok"] = right
     request = fusion.request
     if "stats" in parts:
         statistics = rule_statistics(request.blocks, request.rules, request.fast_math)
@@ -134,6 +141,7 @@ class _Printer:
 def _print_idle_rules(fusion: Fusion) -> None:
     """Rules that did not fire: those that only a condition kept from it each with its reason, the others by name."""
     request = fusion.request
+    assert fusion.graph is not None, "a program in parts is explained part by part"
     investigation = Investigation(request.blocks, fusion.graph, request.rules, request.fast_math)
     idle = [
         investigation.answer(rule)

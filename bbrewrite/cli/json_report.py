@@ -7,6 +7,7 @@ import math
 from statistics import median
 from typing import Any
 
+from bbrewrite.cli.candidates import candidates_json
 from bbrewrite.pipeline import Fusion, RunResult
 
 
@@ -40,7 +41,10 @@ def run_json(result: RunResult, import_ms: float, parse_ms: float) -> str:
 
 
 def fusion_json(fusion: Fusion, import_ms: float, parse_ms: float) -> dict[str, Any]:
-    """What is known of a fusion before anything runs, under the keys that a run has too."""
+    """What is known of a fusion before anything runs, under the keys that a run has too.
+
+    `candidates` are there where the program was planned in parts.
+    """
     before, after, saturation = fusion.before, fusion.after, fusion.saturation
     return {
         "program": fusion.request.program.name,
@@ -73,4 +77,5 @@ def fusion_json(fusion: Fusion, import_ms: float, parse_ms: float) -> dict[str, 
             "saturate": fusion.saturate_ms,
             "extract": fusion.extract_ms,
         },
+        **({"candidates": candidates_json(fusion)} if fusion.cover else {}),
     }

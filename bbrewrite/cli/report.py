@@ -12,6 +12,7 @@ from statistics import median
 
 from rich.console import Console
 
+from bbrewrite.cli.candidates import is_shown_in_full, print_candidates
 from bbrewrite.cli.wrapping import wrapped
 from bbrewrite.pipeline import Fusion, Movement, RunResult
 from bbrewrite.plan.printing import print_kernel_program
@@ -28,8 +29,7 @@ def print_run(console: Console, result: RunResult) -> None:
     """Everything about a run: the fused program, what it saves, how it was derived, and whether it is right."""
     fusion = result.fusion
     _print_heading(console, result)
-    print_block_program(console, fusion.text)
-    _print_kernels(console, fusion)
+    _print_program(console, fusion)
     times = [] if result.emulated_at else [_time_row("time", median(result.unfused_ms), median(result.fused_ms))]
     _print_table(console, [*movement_rows(fusion.before, fusion.after), *times])
     if not result.emulated_at:
@@ -65,8 +65,7 @@ def print_bench(console: Console, result: RunResult) -> None:
 
 def print_fusion(console: Console, fusion: Fusion) -> None:
     """The fused block program, its data movement and derivation."""
-    print_block_program(console, fusion.text)
-    _print_kernels(console, fusion)
+    _print_program(console, fusion)
     _print_table(console, movement_rows(fusion.before, fusion.after))
     _print_skipped(console, fusion.after)
     print_derivation(console, fusion)
@@ -85,6 +84,14 @@ def _print_heading(console: Console, result: RunResult) -> None:
         return
     used = "" if result.target == "cuda" else f", {threads} thread{'s' if threads != 1 else ''}"
     console.print(f"target {result.target}{used}\n")
+
+
+def _print_program(console: Console, fusion: Fusion) -> None:
+    """The fused program and its kernels; of a long one, what its candidates are."""
+    if is_shown_in_full(fusion):
+        print_block_program(console, fusion.text)
+        _print_kernels(console, fusion)
+    print_candidates(console, fusion, byte_count)
 
 
 def print_block_program(console: Console, text: str) -> None:

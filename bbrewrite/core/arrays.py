@@ -99,16 +99,37 @@ class ArrayDefinition:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """`repeat layer`: definitions that are made once for each position of an index, in order.
+
+    `carried` are the values that the first iteration is given, `following` those that each gives the next one, under
+    the same names and in the same order; the last are what the rest of the program reads. `position` is how many of
+    the program's other definitions come before.
+    """
+
+    index: str
+    carried: tuple[ArrayDefinition, ...]
+    body: tuple[ArrayDefinition, ...]
+    following: tuple[ArrayDefinition, ...]
+    position: int
+
+
+@dataclass(frozen=True)
 class ArrayProgram:
-    """A checked array program. `indices[...].block` holds the user's block sizes (all fixed), else None."""
+    """A checked array program. `indices[...].block` holds the user's block sizes (all fixed), else None.
+
+    Stages after the front end take programs whose repeats are expanded (`lower/repeats.py`).
+    """
 
     name: str
     indices: IndexTable
     inputs: tuple[Tensor, ...]
     assumptions: tuple[Assumption, ...]
     definitions: tuple[ArrayDefinition, ...]
+    repeats: tuple[Repeat, ...] = ()
 
     @property
     def tensors(self) -> dict[str, Tensor]:
         found = {tensor.name: tensor for tensor in self.inputs}
-        return found | {definition.tensor.name: definition.tensor for definition in self.definitions}
+        repeated = [definition for repeat in self.repeats for definition in (*repeat.carried, *repeat.body)]
+        return found | {definition.tensor.name: definition.tensor for definition in (*repeated, *self.definitions)}

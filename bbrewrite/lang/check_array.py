@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bbrewrite.core.arrays import ArrayDefinition, ArrayProgram
-from bbrewrite.core.elements import Element, stored_element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import Role, Tensor
+from bbrewrite.core.programs import Role
 from bbrewrite.lang import syntax
-from bbrewrite.lang.array_expressions import Expressions, Resolved
+from bbrewrite.lang.array_definitions import check_definition
+from bbrewrite.lang.array_expressions import Expressions
+from bbrewrite.lang.check_repeat import Repeats
 from bbrewrite.lang.declarations import (
     check_assumptions,
     check_blocks,
@@ -27,9 +28,11 @@ def check_array_program(parsed: Parsed, table: OperatorTable) -> ArrayProgram:
     statements = parsed.statements
     scope = Scope(table, statements, parsed.faulty_names)
     expressions = Expressions(scope)
+    repeats = Repeats(scope, expressions)
     definitions: list[ArrayDefinition] = []
     name = check_header(scope, parsed, is_block=False)
     for statement in statements:
+        repeats.check_place(statement)
         match statement:
             case syntax.HeaderStatement():
                 pass
@@ -48,9 +51,19 @@ def check_array_program(parsed: Parsed, table: OperatorTable) -> ArrayProgram:
             case syntax.DefStatement():
                 expressions.define(statement)
             case syntax.DefinitionStatement():
-                definition = _definition(scope, expressions, statement)
-                if definition is not None:
-                    definitions.append(definition)
+                if repeats.is_open:
+                    repeats.definition(statement)
+                else:
+                    definition = check_definition(scope, expressions, statement)
+                    definitions += [definition] if definition is not None else []
+            case syntax.RepeatStatement():
+                repeats.begin(statement, len(definitions))
+            case syntax.RepeatEnd():
+                repeats.end()
+            case syntax.CarryStatement():
+                repeats.carry(statement)
+            case syntax.NextStatement():
+                repeats.next(statement)
     if not parsed.faults:
         check_outputs(scope, statements)
     faults = scope.sorted_faults(parsed.faults)
@@ -58,43 +71,4 @@ def check_array_program(parsed: Parsed, table: OperatorTable) -> ArrayProgram:
         raise InputError(faults)
     inputs = tuple(tensor for tensor in scope.tensors.values() if tensor.role in (Role.INPUT, Role.WEIGHT))
     indices = IndexTable.of(list(scope.indices.values()))
-    return ArrayProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions))
-
-
-def _definition(
-    scope: Scope, expressions: Expressions, statement: syntax.DefinitionStatement
-) -> ArrayDefinition | None:
-    """Checks a definition and enters its tensor."""
-    name = scope.defining = statement.name.text
-    good = scope.distinct_indices(statement.indices, f"in {name}")
-    declared = scope.element(statement.element) if statement.element else None
-    value = expressions.resolve(statement.expression)
-    if good and value is not None:
-        good = _indices_are_bound(scope, statement, value)
-    # Entered last: a definition does not see itself.
-    if not scope.declare(statement.name, "definition"):
-        return None
-    if not good or value is None or (statement.element and declared is None):
-        scope.broken.add(name)
-        return None
-    if declared is Element.BOOL and value.element is not Element.BOOL:
-        assert statement.element is not None
-        found = value.element or "a number"
-        message = f"a value of type {found} is not stored as bool"
-        scope.report("type", message, statement.element.span, "compare it with something: `x != 0`")
-    role = Role.OUTPUT if statement.is_output else Role.BUFFER
-    indices = tuple(index.text for index in statement.indices)
-    tensor = Tensor(name, indices, declared or stored_element(value.element), role)
-    scope.tensors[name] = tensor
-    return ArrayDefinition(tensor, value.expression, statement.span)
-
-
-def _indices_are_bound(scope: Scope, statement: syntax.DefinitionStatement, value: Resolved) -> bool:
-    left = {index.text for index in statement.indices}
-    loose = {index: span for index, span in value.free.items() if index not in left}
-    for index, span in loose.items():
-        message = f"`{index}` is on the right side only and is not reduced"
-        shown = ", ".join([*(word.text for word in statement.indices), index])
-        hint = f"write `{statement.name.text}[{shown}] = ...`, or reduce it: `sum[{index}](...)`"
-        scope.report("loose-index", message, span, hint)
-    return not loose
+    return ArrayProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions), repeats.found)

@@ -41,6 +41,10 @@ def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
                 scope.report("level", "`def` belongs to array programs", span, "write `op` in a rule file")
             case syntax.LetStatement():
                 _let(scope, statement)
+            case syntax.RepeatStatement(span=span) | syntax.CarryStatement(span=span) | syntax.NextStatement(span=span):
+                scope.report("level", "`repeat` belongs to array programs", span, "write the iterations out")
+            case syntax.RepeatEnd():
+                pass
             case syntax.DefinitionStatement():
                 definition = _definition(scope, statement)
                 if definition is not None:

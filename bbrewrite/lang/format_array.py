@@ -15,6 +15,7 @@ from bbrewrite.core.arrays import (
     LibraryCall,
     Literal,
     Position,
+    Repeat,
     SizeOf,
 )
 from bbrewrite.core.elements import stored_element
@@ -43,16 +44,31 @@ def _lines(program: ArrayProgram, table: OperatorTable) -> Iterator[str]:
     if blocks:
         yield f"block {', '.join(blocks)}"
     yield from input_lines(program.inputs, program.assumptions)
-    for definition in program.definitions:
-        yield _definition(definition, program, table)
+    repeats = list(program.repeats)
+    for position in range(len(program.definitions) + 1):
+        while repeats and repeats[0].position == position:
+            yield from _repeat(repeats.pop(0), program, table)
+        if position < len(program.definitions):
+            definition = program.definitions[position]
+            keyword = "output " if definition.tensor.role is Role.OUTPUT else ""
+            yield keyword + _definition(definition, program, table)
+
+
+def _repeat(repeat: Repeat, program: ArrayProgram, table: OperatorTable) -> Iterator[str]:
+    yield f"repeat {repeat.index}"
+    for first in repeat.carried:
+        yield f"    carry {_definition(first, program, table)}"
+    for definition in repeat.body:
+        yield f"    {_definition(definition, program, table)}"
+    for definition in repeat.following:
+        yield f"    next {print_tensor(definition.tensor)} = {print_array_expression(definition.expression, table)}"
 
 
 def _definition(definition: ArrayDefinition, program: ArrayProgram, table: OperatorTable) -> str:
     tensor = definition.tensor
-    keyword = "output " if tensor.role is Role.OUTPUT else ""
     inferred = stored_element(element_of(definition.expression, program.tensors, table))
     declared = "" if inferred is tensor.element else f" : {tensor.element}"
-    return f"{keyword}{print_tensor(tensor)}{declared} = {print_array_expression(definition.expression, table)}"
+    return f"{print_tensor(tensor)}{declared} = {print_array_expression(definition.expression, table)}"
 
 
 def _leveled(expression: ArrayExpression, table: OperatorTable) -> tuple[str, int]:

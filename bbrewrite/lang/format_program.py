@@ -30,10 +30,15 @@ def format_program(source: Source) -> str:
     if parsed.faults:
         raise InputError(parsed.faults)
     groups = [list(cut.tokens) for cut in statements(source, program_tokens(source.text))]
+    margins = _margins(groups)
     tokens = [token for group in groups for token in group]
     is_block = bool(groups) and [token.type for token in groups[0][:2]] == ["BLOCK", "PROGRAM"]
     comments = {comment.line: comment for comment in comments_of(source, tokens)}
-    code = {line.number: line for group in groups for line in _lines_of(group, is_block)}
+    code = {
+        line.number: line
+        for group, margin in zip(groups, margins, strict=True)
+        for line in _lines_of(group, margin, is_block)
+    }
     return joined(list(_lines(source, code, comments)))
 
 
@@ -47,9 +52,23 @@ class _Code:
         self.text = ""
 
 
-def _lines_of(group: list[Token], is_block: bool) -> Iterator[_Code]:
+def _margins(groups: list[list[Token]]) -> list[int]:
+    """The indentation of each statement: those in the body of a `repeat` stand under it."""
+    margins: list[int] = []
+    repeat: int | None = None
+    for group in groups:
+        column = group[0].column or 1
+        if repeat is not None and column <= repeat:
+            repeat = None
+        margins.append(0 if repeat is None else STEP)
+        if group[0].type == "REPEAT" and repeat is None:
+            repeat = column
+    return margins
+
+
+def _lines_of(group: list[Token], margin: int, is_block: bool) -> Iterator[_Code]:
     """The lines of one statement."""
-    line = _Code(group[0].line or 1, 0, 0)
+    line = _Code(group[0].line or 1, margin, 0)
     in_loop = False
     for position, token in enumerate(group):
         previous = group[position - 1] if position else None
@@ -58,7 +77,8 @@ def _lines_of(group: list[Token], is_block: bool) -> Iterator[_Code]:
         if previous is not None and token.line != line.number:
             yield line
             depth = line.depth - (token.type in _CLOSING)
-            line = _Code(token.line or 1, STEP * max(depth, token.type not in _CLOSING), line.depth)
+            indentation = margin + STEP * max(depth, token.type not in _CLOSING)
+            line = _Code(token.line or 1, indentation, line.depth)
         elif previous is not None:
             before = group[position - 2] if position > 1 else None
             line.text += _gap(before, previous, token, in_loop)

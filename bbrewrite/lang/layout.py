@@ -19,7 +19,11 @@ _CLOSING = {"LEFT_BRACKET": ("RIGHT_BRACKET", ")"), "LEFT_SQUARE": ("RIGHT_SQUAR
 _COMPARISONS = frozenset({"LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"})
 _OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "CARET", "AND", "OR", "NOT"}) | _COMPARISONS
 _CONTINUES = _OPERATORS | {"COMMA", "EQUALS", "COLON"}
-_STATEMENT_WORDS = frozenset({"PROGRAM", "INDEX", "BLOCK", "INPUT", "WEIGHT", "OUTPUT", "ASSUME", "DEF", "LET"})
+_STATEMENT_WORDS = frozenset({"PROGRAM", "INDEX", "BLOCK", "INPUT", "WEIGHT", "OUTPUT", "ASSUME", "DEF", "LET"}) | {
+    "REPEAT",
+    "CARRY",
+    "NEXT",
+}
 _WORDS = _STATEMENT_WORDS | {"NAME", "BY", "MAP", "REDUCE"}
 # Characters that editors, papers and other languages use for what is written otherwise here.
 _SPELLINGS = {

@@ -20,7 +20,7 @@ from bbrewrite.lang.chains import grouped
 from bbrewrite.lang.diagnostics import Diagnostic
 from bbrewrite.lang.expectations import describe_unexpected
 from bbrewrite.lang.grammars import load_grammar
-from bbrewrite.lang.layout import statements
+from bbrewrite.lang.layout import statements, token_span
 from bbrewrite.lang.trees import build_statement
 
 # Later stages walk expressions recursively; a person never writes one so deep.
@@ -41,13 +41,22 @@ def parse_statements(source: Source) -> Parsed:
     found: list[syntax.Statement] = []
     faults: list[Diagnostic] = []
     faulty_names: set[str] = set()
+    repeat: Token | None = None
     for cut in statements(source, program_tokens(source.text)):
+        first = cut.tokens[0]
+        if repeat is not None and (first.column or 1) <= (repeat.column or 1):
+            found.append(syntax.RepeatEnd(token_span(source, repeat)))
+            repeat = None
         outcome = cut.faults or _parse(source, cut.tokens)
+        if isinstance(outcome, syntax.RepeatStatement) and repeat is None:
+            repeat = first
         if isinstance(outcome, tuple):
             faults += outcome
             faulty_names |= _declared_names(cut.tokens)
         else:
             found.append(outcome)
+    if repeat is not None:
+        found.append(syntax.RepeatEnd(token_span(source, repeat)))
     return Parsed(tuple(found), tuple(faults), frozenset(faulty_names))
 
 
@@ -96,6 +105,8 @@ def _too_deep(statement: syntax.Statement) -> tuple[Diagnostic] | None:
         case (
             syntax.DefinitionStatement(expression=body)
             | syntax.LetStatement(expression=body)
+            | syntax.CarryStatement(expression=body)
+            | syntax.NextStatement(expression=body)
             | syntax.DefStatement(body=body)
         ):
             if syntax.depth(body) <= GREATEST_DEPTH:

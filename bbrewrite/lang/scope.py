@@ -173,7 +173,12 @@ def _declared_words(statement: syntax.Statement) -> list[syntax.Word]:
             return [item.name for item in items]
         case syntax.InputStatement(_, items):
             return [item.name for item in items]
-        case syntax.DefStatement(name) | syntax.LetStatement(name) | syntax.DefinitionStatement(name):
+        case (
+            syntax.DefStatement(name)
+            | syntax.LetStatement(name)
+            | syntax.DefinitionStatement(name)
+            | syntax.CarryStatement(name)
+        ):
             return [name]
         case _:
             return []

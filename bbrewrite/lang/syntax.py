@@ -185,6 +185,42 @@ class DefinitionStatement:
     span: Span
 
 
+@dataclass(frozen=True)
+class RepeatStatement:
+    """`repeat layer`; the statements up to the `RepeatEnd` are its body."""
+
+    index: Word
+    span: Span
+
+
+@dataclass(frozen=True)
+class RepeatEnd:
+    """Where the lines indented under a `repeat` end; no text of its own."""
+
+    span: Span
+
+
+@dataclass(frozen=True)
+class CarryStatement:
+    """`carry H[m, d] = expression`: what the first iteration is given."""
+
+    name: Word
+    indices: tuple[Word, ...]
+    element: Word | None
+    expression: Expression
+    span: Span
+
+
+@dataclass(frozen=True)
+class NextStatement:
+    """`next H[m, d] = expression`: what the following iteration is given, or the rest of the program."""
+
+    name: Word
+    indices: tuple[Word, ...]
+    expression: Expression
+    span: Span
+
+
 type Statement = (
     HeaderStatement
     | IndexStatement
@@ -194,6 +230,10 @@ type Statement = (
     | DefStatement
     | LetStatement
     | DefinitionStatement
+    | RepeatStatement
+    | RepeatEnd
+    | CarryStatement
+    | NextStatement
 )
 
 

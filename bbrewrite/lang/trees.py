@@ -94,6 +94,25 @@ class _Builder:
     def let_statement(self, keyword: Token, name: Token, expression: syntax.Expression) -> syntax.Statement:
         return syntax.LetStatement(self._word(name), expression, self._span(keyword))
 
+    def repeat_statement(self, keyword: Token, index: Token) -> syntax.Statement:
+        return syntax.RepeatStatement(self._word(index), self._span(keyword))
+
+    def carry_statement(
+        self,
+        keyword: Token,
+        name: Token,
+        indices: tuple[syntax.Word, ...] | None,
+        element: Token | None,
+        expression: syntax.Expression,
+    ) -> syntax.Statement:
+        declared = self._word(element) if element else None
+        return syntax.CarryStatement(self._word(name), indices or (), declared, expression, self._span(keyword))
+
+    def next_statement(
+        self, keyword: Token, name: Token, indices: tuple[syntax.Word, ...] | None, expression: syntax.Expression
+    ) -> syntax.Statement:
+        return syntax.NextStatement(self._word(name), indices or (), expression, self._span(keyword))
+
     def definition(
         self,
         output: Token | None,

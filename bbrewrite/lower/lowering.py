@@ -1,6 +1,6 @@
 """From an array program to the unfused block program: every array operator a list of blocks in global memory.
 
-    expand library calls  ->  choose block and point indices  ->  lower each definition
+    expand repeats  ->  expand library calls  ->  choose block and point indices  ->  lower each definition
 
 Nothing is fused or moved here; that is the rules' work.
 """
@@ -14,11 +14,12 @@ from bbrewrite.lower.blocking import choose_blocking
 from bbrewrite.lower.definitions import lower_definition
 from bbrewrite.lower.fresh_indices import FreshIndices
 from bbrewrite.lower.library import expand_library_calls
+from bbrewrite.lower.repeats import expand_repeats
 
 
 def lower(program: ArrayProgram, table: OperatorTable) -> BlockProgram:
     """The block program. InputError where the user's block sizes cannot all be kept."""
-    expanded = expand_library_calls(program, table)
+    expanded = expand_library_calls(expand_repeats(program), table)
     tensors: dict[str, Tensor] = expanded.tensors
     fresh = FreshIndices(choose_blocking(expanded), {*tensors, *table.operators, *table.monoids})
     definitions: list[Definition] = [lower_definition(d, tensors, fresh, table) for d in expanded.definitions]
