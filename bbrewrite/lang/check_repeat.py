@@ -31,6 +31,7 @@ class _Open:
     carried: dict[str, ArrayDefinition] = field(default_factory=dict[str, ArrayDefinition])
     body: list[ArrayDefinition] = field(default_factory=list[ArrayDefinition])
     following: dict[str, ArrayDefinition] = field(default_factory=dict[str, ArrayDefinition])
+    given: set[str] = field(default_factory=set[str])  # the names after `next`, right or not
     words: list[syntax.CarryStatement] = field(default_factory=list[syntax.CarryStatement])
 
 
@@ -114,9 +115,10 @@ class Repeats:
         repeat, scope, name = self._open, self._scope, statement.name.text
         if repeat is None:
             return
-        if name in repeat.following:
+        if name in repeat.given:
             scope.report("repeat", f"`next {name}` is given twice", statement.name.span)
             return
+        repeat.given.add(name)
         if name not in (word.name.text for word in repeat.words):
             names = ", ".join(f"`{word.name.text}`" for word in repeat.words) or "nothing"
             hint = f"write `carry {name} = ...` under the `repeat`; it carries {names}"
@@ -158,15 +160,14 @@ class Repeats:
         if not repeat.words and repeat.is_index:
             hint = "write `carry H[m, d] = X[m, d]` first and `next H[m, d] = ...` last"
             scope.report("repeat", f"nothing is carried out of this `repeat {index}`", repeat.statement.span, hint)
-        missing = [word for word in repeat.words if word.name.text not in repeat.following]
-        for word in missing:
+        for word in repeat.words:
             name = word.name.text
-            if name not in scope.broken:
+            if name not in repeat.given and name not in scope.broken:
                 hint = f"write `next {name} = ...` in the body, with its indices"
                 scope.report("repeat", f"`{name}` is carried, but there is no `next {name}`", word.span, hint)
-        if repeat.is_index and not missing:
+        if repeat.is_index and repeat.following.keys() == repeat.carried.keys():
             carried = tuple(repeat.carried.values())
-            following = tuple(repeat.following[name] for name in repeat.carried if name in repeat.following)
+            following = tuple(repeat.following[name] for name in repeat.carried)
             self.found += (Repeat(index, carried, tuple(repeat.body), following, repeat.position),)
 
     def _has_no_layer(self, indices: tuple[syntax.Word, ...]) -> bool:

@@ -15,6 +15,8 @@ _SIZES = {
     "batch_norm_relu": "m=65 c=33",
     "causal_attention": "b=1 h=2 m=5 n=70 d=8 l=9",
     "cross_entropy": "m=65 k=17 n=9",
+    "decoder": "layer=3 m=9 c=20 r=3 l=5 f=17",
+    "decoder_layer": "m=9 c=20 r=3 l=5 f=17",
     "differential_attention": "m=70 d=8 l=9",
     "grouped_query_attention": "b=1 m=65 n=66 d=8 l=9",
     "layernorm_matmul": "m=65 k=130 n=66",

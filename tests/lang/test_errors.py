@@ -26,6 +26,11 @@ def _block(statement: str) -> str:
     return f"{_BLOCK_HEAD}{statement}\noutput O = map m: reduce sum n: row_sum(X[m, n])\n"
 
 
+def _repeat(body: str, index: str = "k") -> str:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    return f"{_HEAD}repeat {index}\n{lines}output O[m] = s\n"
+
+
 FAULTY = {
     # Syntax
     "missing_operator": _array("A[m] = 2 s"),
@@ -74,6 +79,24 @@ FAULTY = {
     "assume_computed": _array("A[m] = s\nassume positive(A), positive(Z)"),
     "no_output": "program p\nindex m = 4\nA[m] = 1\n",
     "nothing_defined": "program p\nindex m = 4\n",
+    # Repeats
+    "repeat_of_unknown": _repeat("carry A[m] = s\nnext A[m] = A[m] + 1", index="layers"),
+    "repeat_in_repeat": _repeat("carry A[m] = s\nrepeat d\nnext A[m] = A[m]"),
+    "repeat_of_nothing": _repeat("B[m] = s"),
+    "repeat_without_next": _repeat("carry A[m] = s\nB[m] = A[m]"),
+    "repeat_next_of_another": _repeat("carry A[m] = s\nB[m] = A[m]\nnext B[m] = A[m]\nnext A[m] = B[m]"),
+    "repeat_next_twice": _repeat("carry A[m] = s\nnext A[m] = A[m]\nnext A[m] = A[m]"),
+    "repeat_next_of_other_extent": _repeat("carry A[m] = s\nnext A[n] = Y[0, n]"),
+    "repeat_next_of_other_rank": _repeat("carry A[m] = s\nnext A[m, n] = Y[m, n]"),
+    "repeat_loose_index": _repeat("carry A[m] = s\nnext A[m] = A[m] + Y[m, n]"),
+    "repeat_index_on_the_left": _repeat("carry A[m] = s\nB[n, m] = A[m]\nnext A[m] = A[m]", index="n"),
+    "repeat_late_carry": _repeat("B[m] = s\ncarry A[m] = s\nnext A[m] = B[m]"),
+    "repeat_output": _repeat("carry A[m] = s\noutput B[m] = A[m]\nnext A[m] = A[m]"),
+    "repeat_declaration": _repeat("carry A[m] = s\nindex q = 4\nnext A[m] = A[m]"),
+    "repeat_inner_name_outside": _repeat("carry A[m] = s\nB[m] = A[m]\nnext A[m] = B[m]") + "C[m] = B[m]\n",
+    "carry_outside": _array("carry A[m] = s"),
+    "next_outside": _array("A[m] = s\nnext A[m] = s"),
+    "block_repeat": _block("repeat h"),
     # Names
     "clash_with_operator": "program p\nindex m = 4\ninput exp[m] : f32\noutput O[m] = exp[m]\n",
     "clash_with_index": _array("m = s"),

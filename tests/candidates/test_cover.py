@@ -1,0 +1,175 @@
+"""Large programs cut into candidates: what a cover must be, and that cutting changes no result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bbrewrite.candidates.cover import Bounds
+from bbrewrite.candidates.graph import OperatorGraph, is_cover
+from bbrewrite.candidates.order import atoms_in_order
+from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.core.spans import Source
+from bbrewrite.interpret.kernels import run_kernels
+from bbrewrite.lang.programs import parse_program
+from bbrewrite.pipeline import Fusion, draw_inputs, fuse, make_request
+from bbrewrite.verify.exact import evaluate_exactly
+from tests.candidates.programs import random_network
+from tests.plan.pipelines import shipped_rules
+
+FEW_CASES = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+LAYERS = """\
+program layers
+index layer = {count}, m = 5, c = 6, e = c
+input  X[m, c] : f32
+weight W[layer, c, e], g[layer, c] : f32
+repeat layer
+    carry H[m, c] = X[m, c]
+    A[m, c] = rms_norm[c](H[m, c]) * g[layer, c]
+    P[m, c] = softmax[c](A[m, c])
+    next H[m, e] = H[m, e] + where(layer == 1, 2, 1) * sum[c](P[m, c] * W[layer, c, e])
+output Y[m, c] = H[m, c] * 2
+"""
+
+
+def fused(text: str, bounds: Bounds) -> Fusion:
+    rules = shipped_rules()
+    return fuse(make_request(parse_program(Source("test", text), rules.table), rules, threads=2), bounds)
+
+
+def check_result(fusion: Fusion, seed: int = 0) -> None:
+    """Both forms agree with the reference."""
+    request = fusion.request
+    arrays = draw_inputs(request.program, request.extents, seed, {})
+    expected = evaluate_exactly(request.program, arrays, request.extents, request.rules.table)
+    for plan in (fusion.unfused, fusion.fused):
+        found = run_kernels(plan.kernels, arrays, request.extents, request.rules.table)
+        for name, array in found.items():
+            np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=2e-5)
+
+
+@FEW_CASES
+@given(st.integers(0, 1000), st.sampled_from([1, 2, 3, 5, 8, 14]))
+def test_any_cut_gives_the_reference_result(seed: int, largest: int) -> None:
+    check_result(fused(random_network(4, seed), Bounds(0, largest)), seed)
+
+
+@FEW_CASES
+@given(st.integers(0, 1000), st.sampled_from([1, 3, 8, 14]))
+def test_covers_are_convex_complete_and_in_order(seed: int, largest: int) -> None:
+    fusion = fused(random_network(4, seed), Bounds(0, largest))
+    members = [chosen.candidate.members for chosen in fusion.cover]
+    assert is_cover(OperatorGraph.of(fusion.request.blocks), members)
+    assert all(len(candidate) <= largest for candidate in members)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> OperatorGraph:
+    """Graphs whose definitions read any earlier ones."""
+    count = draw(st.integers(1, 9))
+    operands = [draw(st.sets(st.integers(0, p - 1), max_size=3)) if p else set[int]() for p in range(count)]
+    edges = {(operand, p) for p, found in enumerate(operands) for operand in found}
+    subset = st.sets(st.integers(0, count - 1)).map(frozenset)
+    sources = tuple(frozenset(f"t{operand}" for operand in found) for found in operands)
+    fusible = frozenset(draw(st.sets(st.sampled_from(sorted(edges))))) if edges else frozenset[tuple[int, int]]()
+    ordered = tuple(tuple(sorted(found)) for found in operands)
+    return OperatorGraph(ordered, fusible, sources, draw(subset), draw(subset), draw(subset) | {count - 1})
+
+
+def paths_leave_and_return(graph: OperatorGraph, members: Sequence[int]) -> bool:
+    """The definition of what a convex set must not have, by walking every path."""
+    inside = frozenset(members)
+
+    def returns(position: int) -> bool:
+        return any(user in inside or returns(user) for user in graph.users[position])
+
+    return any(user not in inside and returns(user) for member in inside for user in graph.users[member])
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(graphs(), st.data())
+def test_convex_is_what_no_path_leaves_and_reenters(graph: OperatorGraph, data: st.DataObject) -> None:
+    members = sorted(data.draw(st.sets(st.integers(0, len(graph) - 1))))
+    assert graph.is_convex(members) is not paths_leave_and_return(graph, members)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(graphs(), st.integers(1, 5), st.data())
+def test_every_run_of_neighbouring_atoms_is_convex(graph: OperatorGraph, largest: int, data: st.DataObject) -> None:
+    atoms = atoms_in_order(graph, largest)
+    assert is_cover(graph, atoms)
+    first = data.draw(st.integers(0, len(atoms) - 1))
+    last = data.draw(st.integers(first, len(atoms) - 1))
+    assert graph.is_convex([member for atom in atoms[first : last + 1] for member in atom])
+
+
+def test_a_cover_out_of_order_or_with_a_gap_is_none() -> None:
+    graph = OperatorGraph(((), (0,), (1,)), frozenset(), (frozenset(),) * 3, frozenset(), frozenset(), frozenset({2}))
+    assert is_cover(graph, [(0,), (1, 2)])
+    assert not is_cover(graph, [(1,), (0,), (2,)])
+    assert not is_cover(graph, [(0, 2), (1,)])
+    assert not is_cover(graph, [(0,), (2,)])
+    assert not is_cover(graph, [(0,), (0, 1), (2,)])
+
+
+def renamed(text: str) -> str:
+    """The program under names that sort the other way round."""
+    names = {"m": "zr", "c": "yc", "e": "xe", "f": "wf", "X": "kX", "W": "jW", "U": "iU", "D": "hD", "g": "gg"}
+    text = re.sub(r"\b([A-Z])(\d+)\b", lambda found: f"q{found[1]}{1000 - int(found[2])}", text)
+    return re.sub(r"\b(\w+)\b", lambda found: names.get(found[1], found[1]), text)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_names_do_not_matter(seed: int) -> None:
+    text = random_network(5, seed)
+    one, other = fused(text, Bounds(0, 8)), fused(renamed(text), Bounds(0, 8))
+    assert [c.candidate.members for c in one.cover] == [c.candidate.members for c in other.cover]
+    assert one.after == other.after
+    assert [c.candidate.key for c in one.cover] == [c.candidate.key for c in other.cover]
+
+
+@cache
+def layers(count: int) -> Fusion:
+    return fused(LAYERS.format(count=count), Bounds(0, 8))
+
+
+def test_layers_give_the_reference_result() -> None:
+    check_result(layers(3))
+
+
+def test_layers_are_planned_and_printed_once_however_many() -> None:
+    few, many = layers(3), layers(5)
+    assert len(many.classes) == len(few.classes)
+    assert len(many.cover) > len(few.cover)
+    table = few.request.rules.table
+    sources = [print_programs([fusion.fused.kernels], table).text for fusion in (few, many)]
+    assert sources[0].count("static void") == sources[1].count("static void") < len(few.fused.kernels.kernels)
+
+
+def test_no_layers_at_all_pass_the_first_value_on() -> None:
+    fusion = fused(LAYERS.format(count=0), Bounds())
+    assert not fusion.cover
+    check_result(fusion)
+
+
+def test_small_programs_are_one_candidate() -> None:
+    fusion = fused(random_network(2, 3), Bounds())
+    assert not fusion.cover
+    assert fusion.classes == (fusion,)
+
+
+@pytest.mark.slow
+def test_a_thousand_operators() -> None:
+    fusion = fused(random_network(520, 7, "m = 128, c = 256, e = c, f = 512"), Bounds())
+    assert len(fusion.request.blocks.definitions) > 1000
+    members = [chosen.candidate.members for chosen in fusion.cover]
+    assert is_cover(OperatorGraph.of(fusion.request.blocks), members)
+    assert len(fusion.classes) < len(fusion.cover)
+    assert fusion.after.kernels < fusion.before.kernels / 2
