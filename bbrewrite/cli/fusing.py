@@ -71,7 +71,8 @@ def fuse_command(
 
 def _write_page(path: Path, fusion: Fusion) -> None:
     if fusion.cover:
-        message = f"--html draws a program that is planned at once; this one is planned in {len(fusion.cover)} candidates"
+        parts = len(fusion.cover)
+        message = f"--html draws a program that is planned at once; this one is planned in {parts} candidates"
         hint = "its candidates are in what `fuse` prints, with their derivations under --explain"
         raise InputError([Diagnostic("planned-in-parts", message, hint=hint)])
     from bbrewrite.cli.derivations import CheckedDerivations
