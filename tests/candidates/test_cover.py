@@ -34,7 +34,7 @@ repeat layer
     carry H[m, c] = X[m, c]
     A[m, c] = rms_norm[c](H[m, c]) * g[layer, c]
     P[m, c] = softmax[c](A[m, c])
-    next H[m, e] = H[m, e] + where(layer == 1, 2, 1) * sum[c](P[m, c] * W[layer, c, e])
+    next H[m, e] = H[m, e] + {factor} * sum[c](P[m, c] * W[layer, c, e])
 output Y[m, c] = H[m, c] * 2
 """
 
@@ -136,12 +136,12 @@ def test_names_do_not_matter(seed: int) -> None:
 
 
 @cache
-def layers(count: int) -> Fusion:
-    return fused(LAYERS.format(count=count), Bounds(0, 8))
+def layers(count: int, factor: str = "0.5") -> Fusion:
+    return fused(LAYERS.format(count=count, factor=factor), Bounds(0, 8))
 
 
 def test_layers_give_the_reference_result() -> None:
-    check_result(layers(3))
+    check_result(layers(3, "where(layer == 1, 2, layer + 1)"))
 
 
 def test_layers_are_planned_and_printed_once_however_many() -> None:
@@ -154,7 +154,7 @@ def test_layers_are_planned_and_printed_once_however_many() -> None:
 
 
 def test_no_layers_at_all_pass_the_first_value_on() -> None:
-    fusion = fused(LAYERS.format(count=0), Bounds())
+    fusion = fused(LAYERS.format(count=0, factor="1"), Bounds())
     assert not fusion.cover
     check_result(fusion)
 
