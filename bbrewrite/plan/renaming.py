@@ -10,6 +10,7 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.renaming import rename_term
 from bbrewrite.core.terms import Local, Read, Term, rewrite_bottom_up
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, LocalBlock, Loop, Merge, Statement, Store, Update
+from bbrewrite.plan.visible import renamed_bounds
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,9 @@ class KernelRenaming:
                 return Merge(self._block(target), self._block(source), monoid)
             case Barrier():
                 return statement
-            case Loop(index, body, shared):
-                return Loop(self._index(index), self._body(body), shared)
+            case Loop(index, body, shared, bounds):
+                renamed = renamed_bounds(bounds, self._term) if bounds else None
+                return Loop(self._index(index), self._body(body), shared, renamed)
 
     def _block(self, block: LocalBlock) -> LocalBlock:
         axes = tuple(map(self._index, block.type.axes))

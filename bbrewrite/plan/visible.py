@@ -11,7 +11,7 @@ How conditions are found in a kernel is not said here (`narrowing.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,33 @@ class LoopBounds:
     def reads(self) -> tuple[Read, ...]:
         """The tensors' blocks whose extremes are needed."""
         return tuple(leaf for leaf in self.leaves if isinstance(leaf, Read))
+
+
+def renamed_bounds(bounds: LoopBounds, rename: Callable[[Term], Term]) -> LoopBounds:
+    """The bounds with every leaf renamed."""
+
+    def linear(form: Linear) -> Linear:
+        return replace(form, parts=tuple((rename(leaf), coefficient) for leaf, coefficient in form.parts))
+
+    def bound(old: Bound) -> Bound:
+        match old:
+            case Quotient():
+                return replace(old, linear=linear(old.linear))
+            case Outermost():
+                return replace(old, positions=tuple(map(bound, old.positions)))
+
+    def condition(old: Condition) -> Condition:
+        match old:
+            case Nonnegative():
+                return Nonnegative(linear(old.linear))
+            case AllOf():
+                return AllOf(tuple(map(condition, old.conditions)))
+            case AnyOf():
+                return AnyOf(tuple(map(condition, old.conditions)))
+
+    begin = bound(bounds.begin) if bounds.begin else None
+    end = bound(bounds.end) if bounds.end else None
+    return LoopBounds(begin, end, condition(bounds.test))
 
 
 def visible_blocks(condition: Condition, index: str) -> LoopBounds | None:

@@ -41,7 +41,7 @@ output Y[m, c] = H[m, c] * 2
 
 def fused(text: str, bounds: Bounds) -> Fusion:
     rules = shipped_rules()
-    return fuse(make_request(parse_program(Source("test", text), rules.table), rules, threads=2), bounds)
+    return fuse(make_request(parse_program(Source("test", text), rules.table), rules, threads=2), bounds=bounds)
 
 
 def check_result(fusion: Fusion, seed: int = 0) -> None:
