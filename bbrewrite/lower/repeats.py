@@ -1,8 +1,8 @@
 """Writes repeats out: the body once for each position of the index, with names of its own.
 
-`A` becomes `A_0`, `A_1`, ... and the index a number, so that weights are read at constant positions. What the last
-iteration gives is what the rest of the program reads. That layers are alike is found again in planning, and code is
-generated once for all of them.
+`A` becomes `A_0`, `A_1`, ... and the index a number, so that weights are read at constant positions and conditions on
+the index are settled. What the last iteration gives is what the rest of the program reads. That layers are alike is
+found again in planning, and code is generated once for all of them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bbrewrite.core.arrays import (
     Repeat,
 )
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.lower.settled import settled
 
 
 def expand_repeats(program: ArrayProgram) -> ArrayProgram:
@@ -105,7 +106,7 @@ class _Expansion:
             case Position(index) if index in at:
                 return Literal(float(at[index]), expression.span)
             case Call(_, operands):
-                return replace(expression, operands=tuple(self._written(operand, at) for operand in operands))
+                return settled(replace(expression, operands=tuple(self._written(operand, at) for operand in operands)))
             case Fold(_, indices, body):
                 return replace(expression, body=self._written(body, _without(at, indices)))
             case LibraryCall(_, indices, operand):
