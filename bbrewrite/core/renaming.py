@@ -22,11 +22,6 @@ from bbrewrite.core.terms import (
 )
 
 
-def rename_indices(term: Term, names: Mapping[str, str]) -> Term:
-    """The term with index names replaced everywhere."""
-    return rewrite_bottom_up(term, _index_renaming(names)) if names else term
-
-
 def rename_term(term: Term, indices: Mapping[str, str], read: Callable[[Read], Read]) -> Term:
     """The term with index names replaced everywhere, and every read by what `read` makes of it before that."""
     rename = _index_renaming(indices)
