@@ -19,6 +19,7 @@ from bbrewrite.codegen.text import Writer, signature, storage_type
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.plan.lifetimes import owned_buffers, shared_memory
 
 _PRELUDE = """\
 #include "bb.hpp"
@@ -40,12 +41,14 @@ static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) 
 class EntryPoint:
     """How a program's C function is called: with pointers to tensors, extents of root indices, and the threads.
 
-    In place of each of the `prepared` weights it takes what `preparation(weight)` made of it.
+    In place of each of the `prepared` weights it takes what `preparation(weight)` made of it. Of buffers that share
+    memory it takes the first.
     """
 
     name: str
     tensor_arguments: tuple[tuple[Tensor, str], ...]  # inputs and weights, outputs, buffers, with their C names
     extent_arguments: tuple[tuple[str, str], ...]  # root indices, with their C names
+    pointers: Mapping[str, str]  # for every tensor that kernels name, in C, where it begins
     prepared: tuple[PreparedWeight, ...] = ()
 
     @property
@@ -109,10 +112,7 @@ def print_programs(
     parts += printer.texts
     parts.append("}  // namespace generated\n")
     branch = (fallback, unfused) if fallback else None
-    parts += [
-        _entry_text(program, printed, point, branch)
-        for program, printed, point in zip(programs, kernels, points, strict=True)
-    ]
+    parts += [_entry_text(printed, point, branch) for printed, point in zip(kernels, points, strict=True)]
     parts += [_preparation_text(point, weight) for point in points for weight in point.prepared]
     return Source("\n".join(parts), tuple(points))
 
@@ -120,12 +120,26 @@ def print_programs(
 def entry_point(program: KernelProgram, name: str, taken: frozenset[str] = frozenset({"threads"})) -> EntryPoint:
     """The C function of a program; arguments are not called what is `taken`."""
     names = Names(taken)
-    tensors = (*program.inputs, *program.outputs, *program.buffers)
-    return EntryPoint(
-        name,
-        tuple((tensor, names.fresh(tensor.name)) for tensor in tensors),
-        tuple((index.name, names.fresh(f"size_{index.name}")) for index in program.indices if not index.same_as),
-    )
+    tensors = tuple((tensor, names.fresh(tensor.name)) for tensor in (*program.inputs, *program.outputs))
+    buffers = tuple((buffer, names.fresh(buffer.name)) for buffer in owned_buffers(program))
+    extents = tuple((index.name, names.fresh(f"size_{index.name}")) for index in program.indices if not index.same_as)
+    arguments = (*tensors, *buffers)
+    pointers = _pointers(program, {tensor.name: argument for tensor, argument in arguments}, dict(extents))
+    return EntryPoint(name, arguments, extents, pointers)
+
+
+def _pointers(program: KernelProgram, memory: Mapping[str, str], extents: Mapping[str, str]) -> dict[str, str]:
+    """Where every tensor begins that kernels name, given that of inputs, outputs and buffers with own memory."""
+    found = dict(memory)
+    for name, buffer in shared_memory(program).items():
+        found[name] = memory[buffer.name]
+    for part in program.slices:
+        sizes = [extents[program.indices.root(index)] for index in part.whole.indices]
+        terms = [
+            " * ".join([str(position), *sizes[axis + 1 :]]) for axis, position in enumerate(part.positions) if position
+        ]
+        found[part.tensor.name] = " + ".join([memory[part.whole.name], *terms])
+    return found
 
 
 def _preparation_text(point: EntryPoint, weight: PreparedWeight) -> str:
@@ -141,7 +155,6 @@ def _preparation_text(point: EntryPoint, weight: PreparedWeight) -> str:
 
 
 def _entry_text(
-    program: KernelProgram,
     kernels: Sequence[KernelFunction],
     point: EntryPoint,
     fallback: tuple[KernelProgram, Sequence[KernelFunction]] | None,
@@ -150,16 +163,15 @@ def _entry_text(
     extents = dict(point.extent_arguments)
     called = (*kernels, *(fallback[1] if fallback else ()))
     used = {name for function in called for name in function.extents} if not fallback else set(extents)
-    slices = _slices(program, tensors, extents)
-    words = {word for text in slices.values() for word in text.split()}
+    words = {word for pointer in point.pointers.values() for word in pointer.split()}
     used |= {index for index, name in extents.items() if name in words}
     unused = [extents[name] for name in extents if name not in used]
     unused += [] if any(function.takes_threads for function in called) else ["threads"]
     writer = Writer()
 
-    def calls(functions: Sequence[KernelFunction], tensors: Mapping[str, str]) -> None:
+    def calls(functions: Sequence[KernelFunction], pointers: Mapping[str, str]) -> None:
         for function in functions:
-            passed = [tensors[tensor] for tensor in function.tensors] + [extents[name] for name in function.extents]
+            passed = [pointers[tensor] for tensor in function.tensors] + [extents[name] for name in function.extents]
             passed += ["threads"] if function.takes_threads else []
             writer.line(f"generated::{function.name}({', '.join(passed)});")
 
@@ -171,24 +183,12 @@ def _entry_text(
             with writer.block(f"if ({' || '.join(f'{name} == 0' for name in extents.values())})"):
                 writer.line("// Over nothing, the program means what it meant before fusion.")
                 names = Names(frozenset({"threads", *extents.values(), *tensors.values()}))
-                buffers = {buffer.name: names.fresh(buffer.name) for buffer in unfused.buffers}
-                for buffer in unfused.buffers:
+                buffers = {buffer.name: names.fresh(buffer.name) for buffer in owned_buffers(unfused)}
+                for buffer in owned_buffers(unfused):
                     size = " * ".join(extents[unfused.indices.root(index)] for index in buffer.indices) or "1"
                     writer.line(f"std::vector<{storage_type(buffer.element)}> {buffers[buffer.name]}({size});")
                 memory = tensors | {name: f"{variable}.data()" for name, variable in buffers.items()}
-                calls(functions, memory | _slices(unfused, memory, extents))
+                calls(functions, _pointers(unfused, memory, extents))
                 writer.line("return;")
-        calls(kernels, tensors | slices)
+        calls(kernels, point.pointers)
     return writer.text
-
-
-def _slices(program: KernelProgram, tensors: Mapping[str, str], extents: Mapping[str, str]) -> dict[str, str]:
-    """For each slice of a program the pointer to its first entry."""
-    found: dict[str, str] = {}
-    for part in program.slices:
-        sizes = [extents[program.indices.root(index)] for index in part.whole.indices]
-        terms = [
-            " * ".join([str(position), *sizes[axis + 1 :]]) for axis, position in enumerate(part.positions) if position
-        ]
-        found[part.tensor.name] = " + ".join([tensors[part.whole.name], *terms])
-    return found

@@ -73,8 +73,11 @@ class EmulatedProgram:
                 self._shape(tensor, extents)
             )
         written: set[str] = set()
+        # Buffers share no memory here, so that a value that is read too late is found missing.
         for tensor in (*self.program.buffers, *self.program.outputs):
             memory[tensor.name] = np.zeros(self._shape(tensor, extents), _storage(tensor))
+        for part in self.program.slices:
+            memory[part.tensor.name] = np.asarray(memory[part.whole.name][part.positions])
         reports: list[Report] = []
         for kernel, encoded, planned in zip(self.source.kernels, self.kernels, self.program.kernels, strict=True):
             kernel.check(extents)

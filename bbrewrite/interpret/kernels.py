@@ -20,6 +20,7 @@ from bbrewrite.interpret.block_terms import BlockTerms, storage_of, store
 from bbrewrite.interpret.positions import Positions
 from bbrewrite.interpret.scalar_functions import Array, compute_dtype, identity_of
 from bbrewrite.plan.kernel import Barrier, Kernel, KernelProgram, Let, LocalBlock, Loop, Merge, Statement, Store, Update
+from bbrewrite.plan.lifetimes import owned_buffers, shared_memory
 from bbrewrite.plan.visible import LoopBounds, block_range, possible
 
 type _Slot = tuple[str, tuple[int, ...]]
@@ -35,8 +36,10 @@ def run_kernels(
     indices = program.indices.with_extents(extents)
     positions = Positions(indices)
     memory = {tensor.name: np.asarray(arrays[tensor.name]) for tensor in program.inputs}
-    for tensor in (*program.buffers, *program.outputs):
+    for tensor in (*owned_buffers(program), *program.outputs):
         memory[tensor.name] = storage_of(tensor, positions)
+    for name, buffer in shared_memory(program).items():
+        memory[name] = memory[buffer.name]
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.buffers, *program.outputs)}
     for part in program.slices:
         tensors[part.tensor.name] = part.tensor

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from bbrewrite.codegen.cuda.program import CudaSource
 from bbrewrite.core.programs import Tensor
 from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.plan.lifetimes import owned_buffers, shared_memory
 from bbrewrite.runtime.lent import DEVICE, borrow
 
 type Array = npt.NDArray[Any]
@@ -115,8 +116,9 @@ class GpuProgram:
         owned: list[Any] = []
         places: dict[str, int] = {}
         try:
-            for tensor in (*self._program.inputs, *self._program.buffers, *self._program.outputs):
+            for tensor in (*self._program.inputs, *owned_buffers(self._program), *self._program.outputs):
                 places[tensor.name] = self._placed(tensor, arrays.get(tensor.name), extents, owned)
+            places |= self._parts(places, extents)
             self.launch(places, extents)
             times = tuple(self._timed(places, extents) for _ in range(most_runs))
             outputs: dict[str, Array] = {}
@@ -128,6 +130,15 @@ class GpuProgram:
         finally:
             for memory in owned:
                 self._device.call("cuMemFree", memory)
+
+    def _parts(self, places: Mapping[str, int], extents: Mapping[str, int]) -> dict[str, int]:
+        """The addresses of tensors that lie in the memory of others."""
+        found = {name: places[buffer.name] for name, buffer in shared_memory(self._program).items()}
+        for part in self._program.slices:
+            shape = self._shape(part.whole, extents)
+            entries = sum(position * prod(shape[axis + 1 :]) for axis, position in enumerate(part.positions))
+            found[part.tensor.name] = places[part.whole.name] + entries * part.whole.element.size_bytes
+        return found
 
     def _timed(self, places: Mapping[str, int], extents: Mapping[str, int]) -> float:
         start, end = self._device.call("cuEventCreate", 0), self._device.call("cuEventCreate", 0)

@@ -59,7 +59,6 @@ def launcher_declaration(entry: EntryPoint) -> str:
 
 
 def _launcher(kernels: tuple[KernelFunction, ...], entry: EntryPoint) -> str:
-    tensors = {tensor.name: name for tensor, name in entry.tensor_arguments}
     extents = dict(entry.extent_arguments)
     writer = Writer()
     writer.line("// Launches the kernels one after another on a stream. Extents must be at least 1.")
@@ -72,7 +71,7 @@ def _launcher(kernels: tuple[KernelFunction, ...], entry: EntryPoint) -> str:
         writer.line("cudaError_t error = cudaSuccess;")
         for kernel in kernels:
             blocks = " * ".join(f"bb_blocks({extents[root]}, {block})" for root, block in kernel.grid) or "1"
-            passed = [tensors[name] for name in kernel.tensors] + [extents[name] for name in kernel.extents]
+            passed = [entry.pointers[name] for name in kernel.tensors] + [extents[name] for name in kernel.extents]
             attribute = "cudaFuncAttributeMaxDynamicSharedMemorySize"
             writer.line(f"error = cudaFuncSetAttribute({kernel.name}, {attribute}, {kernel.shared_bytes});")
             writer.line("if (error != cudaSuccess) return error;")
