@@ -6,6 +6,7 @@ Lines stay as the user broke them, and brackets stay; the tokens of the text are
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from lark import Token
 
@@ -42,33 +43,46 @@ def format_program(source: Source) -> str:
     return joined(list(_lines(source, code, comments)))
 
 
+@dataclass(frozen=True)
+class _Margin:
+    """The indentation of a statement: in the body of a `repeat` it stands under it.
+
+    `repeat` is the column at which a body's `repeat` begins, which the rest of the body lies behind.
+    """
+
+    width: int
+    repeat: int | None
+
+
 class _Code:
     """The code of one line of the source, laid out. `depth` counts the brackets that are open behind it."""
 
-    def __init__(self, number: int, indentation: int, depth: int) -> None:
+    def __init__(self, number: int, margin: _Margin, indentation: int, depth: int) -> None:
         self.number = number
+        self.margin = margin
         self.indentation = indentation
         self.depth = depth
         self.text = ""
 
 
-def _margins(groups: list[list[Token]]) -> list[int]:
-    """The indentation of each statement: those in the body of a `repeat` stand under it."""
-    margins: list[int] = []
+def _margins(groups: list[list[Token]]) -> list[_Margin]:
+    """The margin of each statement."""
+    margins: list[_Margin] = []
     repeat: int | None = None
     for group in groups:
         column = group[0].column or 1
         if repeat is not None and column <= repeat:
             repeat = None
-        margins.append(0 if repeat is None else STEP)
+        width = 0 if repeat is None else STEP
         if group[0].type == "REPEAT" and repeat is None:
             repeat = column
+        margins.append(_Margin(width, repeat))
     return margins
 
 
-def _lines_of(group: list[Token], margin: int, is_block: bool) -> Iterator[_Code]:
+def _lines_of(group: list[Token], margin: _Margin, is_block: bool) -> Iterator[_Code]:
     """The lines of one statement."""
-    line = _Code(group[0].line or 1, margin, 0)
+    line = _Code(group[0].line or 1, margin, margin.width, 0)
     in_loop = False
     for position, token in enumerate(group):
         previous = group[position - 1] if position else None
@@ -77,8 +91,8 @@ def _lines_of(group: list[Token], margin: int, is_block: bool) -> Iterator[_Code
         if previous is not None and token.line != line.number:
             yield line
             depth = line.depth - (token.type in _CLOSING)
-            indentation = margin + STEP * max(depth, token.type not in _CLOSING)
-            line = _Code(token.line or 1, indentation, line.depth)
+            indentation = margin.width + STEP * max(depth, token.type not in _CLOSING)
+            line = _Code(token.line or 1, margin, indentation, line.depth)
         elif previous is not None:
             before = group[position - 2] if position > 1 else None
             line.text += _gap(before, previous, token, in_loop)
@@ -103,11 +117,27 @@ def _gap(before: Token | None, previous: Token, token: Token, in_loop: bool) -> 
 
 
 def _lines(source: Source, code: dict[int, _Code], comments: dict[int, Comment]) -> Iterator[Line]:
-    depth = 0
-    for number in range(1, source.text.count("\n") + 2):
-        line = code.get(number)
-        if line is None:
-            yield Line(STEP * depth, "", comments.get(number))
-            continue
-        depth = line.depth
-        yield Line(line.indentation, line.text, comments.get(number))
+    texts, previous = source.text.split("\n"), None
+    following: dict[int, _Code | None] = {len(texts) + 1: None}
+    for number in range(len(texts), 0, -1):
+        following[number] = code.get(number, following[number + 1])
+    for number, text in enumerate(texts, 1):
+        line, comment = code.get(number), comments.get(number)
+        if line is not None:
+            previous = line
+            yield Line(line.indentation, line.text, comment)
+        elif comment is not None:
+            yield Line(_comment_indentation(len(text) - len(text.lstrip()), previous, following[number]), "", comment)
+        else:
+            yield Line()
+
+
+def _comment_indentation(column: int, previous: _Code | None, following: _Code | None) -> int:
+    """Where a comment stands that began at a column, counted from 0: inside open brackets, else as what follows, or at
+    a body's end if it was indented."""
+    if previous is not None and previous.depth:
+        return previous.margin.width + STEP * previous.depth
+    if following is not None and following.margin.width:
+        return following.margin.width
+    repeat = previous.margin.repeat if previous is not None else None
+    return STEP if repeat is not None and column >= repeat else 0

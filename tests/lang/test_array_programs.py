@@ -12,7 +12,7 @@ from bbrewrite.core.programs import Assumption, Role
 from bbrewrite.lang.format_array import print_array_program
 
 from .golden_files import check_golden
-from .texts import ATTENTION, RMSNORM_SWIGLU, TABLE, array_program
+from .texts import ATTENTION, LAYERS, RMSNORM_SWIGLU, TABLE, array_program
 
 _HEAD = """program p
 index m = 8, n = 8, k = 3, h = 4, g = 2, j, q = j
@@ -218,7 +218,7 @@ def test_thousands_of_statements_are_quick() -> None:
     assert len(program.definitions) == 1501
 
 
-@pytest.mark.parametrize("text", [ATTENTION, RMSNORM_SWIGLU], ids=["attention", "rmsnorm_swiglu"])
+@pytest.mark.parametrize("text", [ATTENTION, RMSNORM_SWIGLU, LAYERS], ids=["attention", "rmsnorm_swiglu", "layers"])
 def test_printed_programs(text: str) -> None:
     program = array_program(text)
     printed = print_array_program(program, TABLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from bbrewrite.lang.diagnostics import InputError
 from bbrewrite.lang.format_program import format_program
 from bbrewrite.lang.programs import parse_program
 
-from .texts import ATTENTION, BLOCK_ATTENTION, RMSNORM_SWIGLU, TABLE
+from .texts import ATTENTION, BLOCK_ATTENTION, LAYERS, RMSNORM_SWIGLU, TABLE
 
 EXAMPLES = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path("examples").glob("*.bb"))}
 UNTIDY = """
@@ -53,7 +54,14 @@ P[m, n] = softmax[n](where(n <= m and not (m < 3), S[m, n],
 )
 output O[m] : bf16 = -sum[n](P[m, n] * V[size(n) - 1 - n / 1]) - 2 - (-3) + f[n](W[m], 2)
 """
-TEXTS = {"attention": ATTENTION, "swiglu": RMSNORM_SWIGLU, "block": BLOCK_ATTENTION, "untidy": UNTIDY, **EXAMPLES}
+TEXTS = {
+    "attention": ATTENTION,
+    "swiglu": RMSNORM_SWIGLU,
+    "layers": LAYERS,
+    "block": BLOCK_ATTENTION,
+    "untidy": UNTIDY,
+    **EXAMPLES,
+}
 
 
 def formatted(text: str) -> str:
@@ -90,6 +98,20 @@ def test_whatever_the_white_space(seed: int, name: str) -> None:
     assert formatted(once) == once
     assert once.count("#") == changed.count("#")
     assert parse_program(Source("a.bb", once), TABLE) == parse_program(Source("a.bb", changed), TABLE)
+
+
+def test_the_body_of_a_repeat_stands_under_it() -> None:
+    """However it was indented, and at whatever indentation the repeat stood itself."""
+    text = formatted(LAYERS)
+    assert text == LAYERS
+    for before, body in [("", " "), ("", "\t"), ("  ", "          "), ("\t", "  ")]:
+        lines = [
+            before + line.replace("    ", body, 1) if line.startswith("    ") else before + line
+            for line in LAYERS.splitlines()
+        ]
+        found = formatted("\n".join(lines))
+        # Only the comment behind the code keeps the column that it had.
+        assert re.sub(r" +# two", " # two", found) == re.sub(r" +# two", " # two", text)
 
 
 def test_comments_that_stood_in_a_column_stand_in_one() -> None:

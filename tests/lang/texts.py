@@ -30,6 +30,33 @@ G[m, f] = silu(sum[d](H[m, d] * W1[d, f])) * sum[d](H[m, d] * W3[d, f])
 output Y[m, e] = sum[f](G[m, f] * W2[f, e])
 """
 
+LAYERS = """program layers
+index layer = 3, again = 2, m = 8, d = 4, e = d
+input  X[m, d] : f32, s : f16
+weight W[layer, d, e], g[layer, d], v[again] : f32
+
+repeat layer                                    # two values go from layer to layer
+    carry H[m, d] = X[m, d]
+    carry t : f32 = s
+    A[m, d] = rms_norm[d](H[m, d]) * g[layer, d]
+    # what A is worth
+    B[m, e] : bf16 = where(layer == 0, 1, t) * sum[d](A[m, d] * W[layer, d, e])
+    next H[m, e] = H[m, e] + B[m, e]
+    next t = t / 2 + max[m, d](
+        # inner
+        A[m, d]
+    )
+    # the last of the body
+# behind it
+Y[m, d] = H[m, d] * t
+repeat again
+    carry C[m, d] = Y[m, d]
+
+    next C[m, d] = C[m, d] * v[again]
+output Z[m, d] = C[m, d] - Y[m, d]
+output T = t
+"""
+
 BLOCK_ATTENTION = """block program attention
 index m = 4096 by 64, n = 4096 by 64, d = 64 by 64, l = 64 by 64
 input Q[m, d], K[n, d], V[n, l] : f32
