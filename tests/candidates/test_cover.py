@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bbrewrite.candidates.assemble import assemble
 from bbrewrite.candidates.cover import Bounds
 from bbrewrite.candidates.graph import OperatorGraph, is_cover
 from bbrewrite.candidates.order import atoms_in_order
+from bbrewrite.candidates.subprogram import make_candidate
 from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.spans import Source
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Fusion, draw_inputs, fuse, make_request
+from bbrewrite.pipeline import Fusion, Request, draw_inputs, fuse, make_request
+from bbrewrite.plan.planner import Plan
 from bbrewrite.verify.exact import evaluate_exactly
 from tests.candidates.programs import random_network
 from tests.plan.pipelines import shipped_rules
@@ -44,12 +51,23 @@ def fused(text: str, bounds: Bounds) -> Fusion:
     return fuse(make_request(parse_program(Source("test", text), rules.table), rules, threads=2), bounds=bounds)
 
 
+def planned_alone(request: Request, part: BlockProgram) -> Plan:
+    """The plan of a part of a request's program as one candidate."""
+    extents = {index.name: index.extent for index in part.indices if index.extent is not None}
+    alone = replace(request, program=part, blocks=part, extents=extents)
+    return fuse(alone, bounds=Bounds(len(part.definitions))).fused
+
+
 def check_result(fusion: Fusion, seed: int = 0) -> None:
     """Both forms agree with the reference."""
-    request = fusion.request
+    check_plans(fusion.request, [fusion.unfused, fusion.fused], seed)
+
+
+def check_plans(request: Request, plans: Sequence[Plan], seed: int) -> None:
+    """Plans agree with the reference."""
     arrays = draw_inputs(request.program, request.extents, seed, {})
     expected = evaluate_exactly(request.program, arrays, request.extents, request.rules.table)
-    for plan in (fusion.unfused, fusion.fused):
+    for plan in plans:
         found = run_kernels(plan.kernels, arrays, request.extents, request.rules.table)
         for name, array in found.items():
             np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=2e-5)
@@ -68,6 +86,26 @@ def test_covers_are_convex_complete_and_in_order(seed: int, largest: int) -> Non
     members = [chosen.candidate.members for chosen in fusion.cover]
     assert is_cover(OperatorGraph.of(fusion.request.blocks), members)
     assert all(len(candidate) <= largest for candidate in members)
+
+
+@FEW_CASES
+@given(st.integers(0, 1000), st.randoms(use_true_random=False))
+def test_any_order_cut_anywhere_gives_the_reference_result(seed: int, draw: random.Random) -> None:
+    """Not only the cuts that the search would make, and in any order in which operands come before their readers."""
+    rules = shipped_rules()
+    request = make_request(parse_program(Source("test", random_network(4, seed)), rules.table), rules, threads=2)
+    blocks = replace(request.blocks, indices=request.blocks.indices.with_extents(request.extents))
+    graph = OperatorGraph.of(blocks)
+    order: list[int] = []
+    while len(order) < len(graph.needed):
+        ready = [p for p in sorted(graph.needed - set(order)) if set(graph.operands[p]) <= set(order)]
+        order.append(draw.choice(ready))
+    cuts = sorted(draw.sample(range(1, len(order)), draw.randint(0, min(3, len(order) - 1))))
+    groups = [order[first:last] for first, last in pairwise([0, *cuts, len(order)])]
+    assert is_cover(graph, groups)
+    candidates = [make_candidate(blocks, graph, group) for group in groups]
+    parts = [(candidate, planned_alone(request, candidate.program)) for candidate in candidates]
+    check_plans(request, [assemble(blocks, parts)], seed)
 
 
 @st.composite
