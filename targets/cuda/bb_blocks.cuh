@@ -58,6 +58,11 @@ template <class S, int R, int C, int W> struct Tile {
     if constexpr (strips<R, W> * strip_rows * W > rows) row = row < rows ? row : rows - 1;
     return load(*at(row, column));
   }
+  // The entry of the transposed tile.
+  BB_INLINE compute_t<S> turned(int row, int column) const {
+    if constexpr (strips<C, W> * strip_rows * W > columns) row = row < columns ? row : columns - 1;
+    return load(*at(column, row));
+  }
 };
 // The same for a vector.
 template <class S, int C, int W> struct Strip {
@@ -84,9 +89,7 @@ template <class T> struct Several {
 template <class Of> struct Transposed {
   using element = typename Of::element;
   Of of;
-  BB_INLINE compute_t<element> operator()(int row, int column) const {
-    return load(*of.at(column, row < Of::columns ? row : Of::columns - 1));
-  }
+  BB_INLINE compute_t<element> operator()(int row, int column) const { return of.turned(row, column); }
 };
 template <class Of> BB_INLINE Transposed<Of> transposed(Of of) { return {of}; }
 

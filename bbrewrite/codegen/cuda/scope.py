@@ -20,7 +20,7 @@ from bbrewrite.plan.kernel import LocalBlock, compute_element
 
 
 class CudaScope(KernelScope):
-    """See the module text. `held` gives for the variable of a row or column which one of the thread's it is."""
+    """See the module text. `held` gives for the variables of a row and a column which one of the thread's it is."""
 
     def __init__(
         self,
@@ -45,7 +45,9 @@ class CudaScope(KernelScope):
             return super().entry(leaf, positions)
         if leaf.name in self._tiles:
             variables = [position.variable for position in positions]
-            return f"{self.tile(self._tiles[leaf.name])}({', '.join(variables)})"
+            tile = self.tile(self._tiles[leaf.name])
+            is_turned = len(variables) == 2 and variables == [*self._held][::-1]
+            return f"{tile}.turned({', '.join(variables[::-1])})" if is_turned else f"{tile}({', '.join(variables)})"
         variables = [self._held[position.variable] for position in positions]
         name = self.block(self.blocks[leaf.name])
         return f"{name}({', '.join(variables)})" if variables else name

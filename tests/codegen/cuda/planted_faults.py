@@ -65,17 +65,31 @@ def _changes(instruction: Encoded) -> Iterator[tuple[str, Encoded]]:
             pass
 
 
-def wrong_masks(source: str) -> Iterator[tuple[str, str]]:
+@dataclass(frozen=True)
+class MaskChange:
+    """What was changed in a source; `is_of_operator` where it belongs to a block operator's header."""
+
+    line: int
+    text: str
+    is_of_operator: bool
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.text}"
+
+
+def wrong_masks(source: str) -> Iterator[tuple[MaskChange, str]]:
     """The source with one mask changed, and what was changed."""
-    whole = _with_headers(source)
+    whole = with_headers(source)
+    kernels_begin = whole.index("__global__")
     for pattern, replacement in _MASKS:
         for match in re.finditer(pattern, whole):
             changed = match.expand(replacement)
             line = whole.count("\n", 0, match.start()) + 1
-            yield f"line {line}: {match.group()} -> {changed}", whole[: match.start()] + changed + whole[match.end() :]
+            change = MaskChange(line, f"{match.group()} -> {changed}", match.start() < kernels_begin)
+            yield change, whole[: match.start()] + changed + whole[match.end() :]
 
 
-def _with_headers(source: str) -> str:
+def with_headers(source: str) -> str:
     """The source with the text of the headers that it includes, in an order in which each has what it needs."""
     order = ("types", "math", "blocks", "copy", "reduce", "dot")
     directory = resource_directory("targets") / "cuda"

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
 import numpy as np
 import pytest
 
 from bbrewrite.emulate.program import EmulatedProgram
-from tests.codegen.cuda.planted_faults import missing_waits, wrong_masks
+from tests.codegen.cuda.planted_faults import missing_waits, with_headers, wrong_masks
 from tests.codegen.cuda.programs import SHAPES, case, data, nvcc, run
 
 _STEP_LIMIT = 400_000  # a fault may make a loop endless
 
 
-def _is_found(program: EmulatedProgram, name: str, kind: str) -> bool:
+@cache
+def _experiments(name: str, kind: str) -> list[tuple[Mapping[str, int], Mapping[str, Any], Mapping[str, Any]]]:
+    """Extents, arrays, and the outputs of the right kernels.
+
+    Besides the arrays that are drawn, ones of one sign each: scores far below 0 tell a forgotten mask, whose entries
+    are 0, from the others.
+    """
+    found: list[tuple[Mapping[str, int], Mapping[str, Any], Mapping[str, Any]]] = []
     for shape in SHAPES:
-        given, right = data(name, kind, shape), run(name, kind, shape, "greedy")
+        given = data(name, kind, shape)
+        found.append((given.extents, given.arrays, run(name, kind, shape, "greedy").outputs))
+        signs = [5.0 if position % 2 == 0 else -5.0 for position in range(len(given.arrays))]
+        arrays = {n: (np.abs(a) * s).astype(a.dtype) for (n, a), s in zip(given.arrays.items(), signs, strict=True)}
+        found.append((given.extents, arrays, case(name, kind).emulated.run(arrays, given.extents).outputs))
+    return found
+
+
+def _is_found(program: EmulatedProgram, name: str, kind: str) -> bool:
+    for extents, arrays, right in _experiments(name, kind):
         for schedule in ("greedy", "random"):
-            found = program.run(given.arrays, given.extents, schedule)
-            if found.faults:
+            found = program.run(arrays, extents, schedule)
+            if found.faults or any(
+                not np.array_equal(values.view(np.uint8), found.outputs[output].view(np.uint8))
+                for output, values in right.items()
+            ):
                 return True
-            for output, values in right.outputs.items():
-                if not np.array_equal(values.view(np.uint8), found.outputs[output].view(np.uint8)):
-                    return True
     return False
 
 
@@ -53,25 +73,27 @@ def test_missing_waits_and_barriers_are_found(name: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["attention", "layernorm_matmul", "rmsnorm_swiglu", "masked_attention"])
 @pytest.mark.parametrize("kind", ["bf16", "f32"])
-def test_wrong_masks_are_found(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_masks_are_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mask of a kernel by that kernel, one of a block operator by any kernel that uses it.
+
+    Some are needed for values that are not finite alone, since what they hide meets zeros.
+    """
     monkeypatch.setattr("bbrewrite.emulate.machine._STEP_LIMIT", _STEP_LIMIT)
-    tested, compiler = case(name, kind), nvcc()
-    right = compiler.ptx(tested.source.text).read_text(encoding="utf-8")
-    missed: list[str] = []
-    count = 0
-    for change, text in wrong_masks(tested.source.text):
-        ptx = compiler.ptx(text).read_text(encoding="utf-8")
-        if _instructions(ptx) == _instructions(right):
-            continue  # the mask is one of a block operator that this program does not use
-        count += 1
-        program = EmulatedProgram(tested.fusion.fused.kernels, tested.source, ptx)
-        if not _is_found(program, name, kind):
-            missed.append(change)
-    assert count > 0
-    assert len(missed) <= 0.05 * count, "\n".join(missed)
+    found: dict[str, bool] = {}
+    for name in ("attention", "layernorm_matmul", "rmsnorm_swiglu", "masked_attention"):
+        tested, compiler = case(name, kind), nvcc()
+        right = compiler.ptx(with_headers(tested.source.text)).read_text(encoding="utf-8")
+        for change, text in wrong_masks(tested.source.text):
+            key = change if change.is_of_operator else f"{name}: {change}"
+            ptx = compiler.ptx(text).read_text(encoding="utf-8")
+            if _instructions(ptx) != _instructions(right) and not found.get(str(key)):
+                program = EmulatedProgram(tested.fusion.fused.kernels, tested.source, ptx)
+                found[str(key)] = _is_found(program, name, kind)
+    missed = [change for change, is_found in found.items() if not is_found]
+    assert found
+    assert len(missed) <= 0.05 * len(found), "\n".join(missed)
 
 
 def _instructions(ptx: str) -> list[str]:
-    return [line for line in ptx.splitlines() if line.startswith("\t") and not line.startswith("\t.loc")]
+    return [line for line in ptx.splitlines() if line.startswith("\t") and not line.startswith("\t.")]

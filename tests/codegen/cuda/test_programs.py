@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bbrewrite.plan.kernel import Loop, walk_statements
-from tests.codegen.cuda.programs import NAMES, SHAPES, TARGET, TYPES, case, data, moved_bytes, nvcc, relative_error, run
+from tests.codegen.cuda.programs import NAMES, SHAPES, TYPES, case, data, moved_bytes, nvcc, relative_error, run
 
 # What is run in every test run: all in bf16, and two in the other types. The rest is for the slow campaign.
 _ALWAYS = {
@@ -25,6 +25,22 @@ _PROGRAMS = [
     for kind in TYPES
 ]
 # Rounding differs where a value is kept local instead of stored, so that small programs have errors of their own.
+# The most registers of a thread and bytes of shared memory that kernels take, a little above what they did when this
+# was written; by whether they compute in single precision. More is no fault by itself, but must be meant.
+_LIMITS = {
+    ("attention", False): (160, 48 << 10),
+    ("attention", True): (160, 112 << 10),
+    ("layernorm_matmul", False): (160, 80 << 10),
+    ("layernorm_matmul", True): (160, 160 << 10),
+    ("rmsnorm_swiglu", False): (112, 112 << 10),
+    ("rmsnorm_swiglu", True): (112, 144 << 10),
+    ("masked_attention", False): (255, 96 << 10),
+    ("masked_attention", True): (255, 128 << 10),
+    ("grouped_query_attention", False): (160, 48 << 10),
+    ("grouped_query_attention", True): (160, 112 << 10),
+    ("rmsnorm_qkv", False): (184, 80 << 10),
+    ("rmsnorm_qkv", True): (184, 96 << 10),
+}
 _LEAST_COVERED = 0.85
 _LEAST_ERROR = {"bf16": 2**-9, "f16": 2**-12, "f32": 2**-22}
 
@@ -61,17 +77,22 @@ def test_global_memory_moves_as_planned(name: str, kind: str, shape: str) -> Non
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize(("name", "kind"), _PROGRAMS)
-def test_nothing_spills(name: str, kind: str, architecture: str) -> None:
+def test_nothing_spills_and_nothing_grows(name: str, kind: str, architecture: str) -> None:
     tested = case(name, kind)
     compiler = nvcc()
     usage = compiler.usage(compiler.ptx(tested.source.text), architecture)
-    assert TARGET.gpu is not None
+    most_registers, most_shared = _LIMITS[name, kind == "f32"]
     for kernel in tested.source.kernels:
         used = usage[kernel.name]
         assert (used.spilled_bytes, used.stack_bytes) == (0, 0), kernel.name
-        assert used.registers <= TARGET.gpu.registers_per_thread
-        assert used.registers * kernel.threads <= 65536
-        assert kernel.shared_bytes <= TARGET.gpu.shared_bytes_per_block
+        assert used.registers <= most_registers, kernel.name
+        assert kernel.shared_bytes <= most_shared, kernel.name
+
+
+@pytest.mark.parametrize(("name", "kind"), [pair for pair in _PROGRAMS if "f32" not in str(pair.id)])
+def test_tiles_of_16_bits_have_no_bank_conflicts(name: str, kind: str) -> None:
+    for report in run(name, kind, "aligned", "greedy").reports:
+        assert report.shared_passes <= 1.02 * report.shared_requests
 
 
 @pytest.mark.parametrize(("name", "kind"), _PROGRAMS)
