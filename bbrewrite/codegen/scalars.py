@@ -76,3 +76,14 @@ def value_element(term: Term, context: Element, typing: Typing) -> Element:
         return context if context.is_float or whole else Element.F64
     own = typing.block(term).element
     return context if own is None else own.compute_type
+
+
+def constant_entry(term: Term) -> float | None:
+    """The number that every entry of a block is, where that shows."""
+    match term:
+        case Number(value):
+            return value
+        case Apply("where", (_, chosen, other)) if constant_entry(chosen) == constant_entry(other):
+            return constant_entry(chosen)
+        case _:
+            return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bbrewrite.codegen.describe import describe_step
 from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
-from bbrewrite.codegen.scalars import folded_letter, signature_of
+from bbrewrite.codegen.scalars import constant_entry, folded_letter, signature_of
 from bbrewrite.codegen.scope import KernelScope, Position
 from bbrewrite.codegen.steps import (
     Assign,
@@ -162,6 +162,10 @@ class StepPrinter:
         for step in one.steps:
             self._writer.line(f"// {describe_step(step, self._table)}")
         last = one.steps[-1]
+        total = self._equal_terms(last) if isinstance(last, Fold) and len(one.steps) == 1 else ""
+        if total:
+            self._writer.line(f"{self._scope.entry(self._scope.target(last.target), self._positions(1))} = {total};")
+            return []
         printed = [self._assignment(step) for step in one.steps if isinstance(step, Assign)]
         fold = self._folded(last) if isinstance(last, Fold) else None
         parts = [entries for entries, _ in printed] + ([fold[0]] if fold else [])
@@ -182,6 +186,11 @@ class StepPrinter:
     def _fold(self, step: Fold) -> None:
         axes = self._typing.block(step.fold.operands[0]).axes
         signature = signature_of(self._table.operators[step.fold.operator], (len(axes),))
+        total = self._equal_terms(step)
+        if total:
+            target = self._scope.entry(self._scope.target(step.target), self._positions(len(axes) - 1))
+            self._entry_loop(step.target.type.axes, [f"{target} = {total};"])
+            return
         entries, value = self._folded(step)
         self._write(entries.lines[0])
         if folded_letter(signature) != signature.operands[0][-1]:
@@ -190,6 +199,19 @@ class StepPrinter:
             self._write(self._fold_call(step, entries.lines[1], value))
         else:
             self._loop(self._row, axes[0], [*entries.lines[1], *self._fold_call(step, entries.lines[2], value)])
+
+    def _equal_terms(self, step: Fold) -> str:
+        """The value of a sum of equal terms, such as how many entries a row has; "" for any other fold."""
+        (operand,) = step.fold.operands
+        operator = self._table.operators[step.fold.operator]
+        term = constant_entry(operand)
+        if operator.fold != "sum" or term is None:
+            return ""
+        axes = self._typing.block(operand).axes
+        axis = dict(zip(*signature_of(operator, (len(axes),)).operands, axes, strict=True))
+        count = self._scope.index(axis[folded_letter(signature_of(operator, (len(axes),)))]).count
+        element = self._fold_element(step)
+        return f"{value_type(element)}({count})" + ("" if term == 1 else f" * {number(term, element)}")
 
     def _folded(self, step: Fold) -> tuple[EntryPrinter, str]:
         """An entry of what is folded, and what it needs."""
@@ -217,16 +239,24 @@ class StepPrinter:
         return [line] if len(line) <= LONGEST_LINE else [head, *(f"  {part}" for part in body), "});"]
 
     def _fold_rows_together(self, step: Fold, axes: tuple[str, ...], entries: EntryPrinter, value: str) -> None:
-        """One accumulator for each column, in the target itself; the rows are added one after another."""
-        fold = self._table.operators[step.fold.operator].fold
-        identity = bare(number(self._table.monoids[fold].identity[0], self._fold_element(step)))
+        """One accumulator for each column: the target itself, or a wider one where errors would add up from row to
+        row.
+        """
+        fold, element = self._table.operators[step.fold.operator].fold, self._fold_element(step)
         target = self._scope.entry(self._scope.target(step.target), self._positions(2)[1:])
-        self._writer.line(_SIMD)
-        self._loop(self._column, axes[1], [f"{target} = {identity};"])
+        accumulator = target
+        if fold == "sum" and element is Element.F32:
+            totals = self._scope.names.fresh("totals")
+            self._writer.line(f"{value_type(Element.F64)} {totals}[{self._scope.indices[axes[1]].block}];")
+            accumulator = f"{totals}[{self._column}]"
+        identity = bare(number(self._table.monoids[fold].identity[0], element))
+        self._entry_loop(axes, [f"{accumulator} = {identity};"])
         with self._writer.block(self._for(self._row, axes[0])):
             self._write(entries.lines[1])
-            self._writer.line(_SIMD)
-            self._loop(self._column, axes[1], [*entries.lines[2], f"{target} = {self._combined(fold, target, value)};"])
+            combined = self._combined(fold, accumulator, value)
+            self._entry_loop(axes, [*entries.lines[2], f"{accumulator} = {combined};"])
+        if accumulator != target:
+            self._entry_loop(axes, [f"{target} = {value_type(element)}({accumulator});"])
 
     def _combined(self, fold: str, accumulator: str, value: str) -> str:
         """The monoid's combination of the accumulator and one more value."""

@@ -90,6 +90,9 @@ class PairType:
         return f"pair of {self.first} and {self.second}"
 
 
+# Functions whose value is one of their operands.
+_CHOOSING = frozenset({"where", "maximum", "minimum"})
+
 type Type = BlockType | ListType | StoredType | PairType
 
 
@@ -125,7 +128,22 @@ class Typing:
         return found
 
     def state(self, term: Reduce) -> tuple[BlockType, ...]:
-        """The types of a reduction's state: each component is as wide as its identity, its elements and what
+        """The types in which a reduction's state is held.
+
+        Errors of f32 add up from iteration to iteration. So what sums up is held as f64, except where a component is a
+        matrix: vectors and numbers cost next to nothing beside the blocks that they are made from. A component that is
+        chosen among its operands, as a maximum is, loses nothing.
+        """
+        state = self._natural_state(term)
+        if any(len(component.axes) > 1 for component in state):
+            return state
+        combine = self._table.monoids[term.monoid].combine
+        return tuple(
+            _accumulated(found) if self._rounds(part) else found for found, part in zip(state, combine, strict=True)
+        )
+
+    def _natural_state(self, term: Reduce) -> tuple[BlockType, ...]:
+        """The types that follow from the operands: each component is as wide as its identity, its elements and what
         combining makes of them need it to be."""
         monoid = self._table.monoids[term.monoid]
         try:
@@ -145,6 +163,17 @@ class Typing:
         except BlockTypeError as fault:
             raise BlockTypeError(f"`{monoid.name}` cannot combine these blocks: {fault}", term) from None
         return state
+
+    def _rounds(self, term: Term) -> bool:
+        """Whether a combination may make a number that is none of its operands."""
+        if not isinstance(term, Apply):
+            return any(self._rounds(child) for child in term.children)
+        function = self._table.functions.get(term.operator)
+        if function is not None and function.type_rule == "bool":
+            return False
+        body = function.body if function is not None else None
+        chooses = term.operator in _CHOOSING or (body is not None and not self._rounds(body))
+        return not chooses or any(self._rounds(operand) for operand in term.operands)
 
     def of(self, term: Term) -> Type:
         """The type of a term."""
@@ -223,7 +252,8 @@ class Typing:
                     f" reduce it inside the block first",
                     term,
                 )
-        return self.with_locals(dict(zip(monoid.state, self.state(term), strict=True))).block(monoid.finish)
+        state = dict(zip(monoid.state, self._natural_state(term), strict=True))
+        return self.with_locals(state).block(monoid.finish)
 
     def _component(self, term: Term, position: int, pair: Type) -> Type:
         if isinstance(pair, PairType):
@@ -243,6 +273,12 @@ class Typing:
             raise BlockTypeError(f"`{name}` does not take ({shown})", term)
         elements = tuple(operand.element for operand in operands)
         return BlockType(axes, result_element(self._table.functions.get(operator.function), elements))
+
+
+def _accumulated(found: BlockType) -> BlockType:
+    """The type in which values of a type are summed up: what is worked on as f32 is held as f64."""
+    narrow = found.element is not None and found.element.compute_type is Element.F32
+    return BlockType(found.axes, Element.F64) if narrow else found
 
 
 def _joined(one: BlockType, other: BlockType, term: Term) -> BlockType:

@@ -230,6 +230,7 @@ class _Reduction:
     ) -> None:
         self._monoid = monoid = table.monoids[term.monoid]
         self._types = state = typing.state(term)
+        self._dtype = compute_dtype(typing.block(term).element)
         types = [typing.block(operand) for operand in term.operands]
         parameters = dict(zip(monoid.parameters, types, strict=True))
         sides = dict(zip((*monoid.left, *monoid.right), (*state, *state), strict=True))
@@ -253,7 +254,8 @@ class _Reduction:
         return self._fitted([self._combine.block(term, point, sides) for term in self._monoid.combine], state)
 
     def finished(self, state: list[Array], point: Point) -> Array:
-        return self._finish.block(self._monoid.finish, point, dict(zip(self._monoid.state, state, strict=True)))
+        result = self._finish.block(self._monoid.finish, point, dict(zip(self._monoid.state, state, strict=True)))
+        return result.astype(self._dtype, copy=False)
 
     @staticmethod
     def _fitted(values: list[Array], state: list[Array]) -> list[Array]:

@@ -62,9 +62,11 @@ def fold_axes(fold: str, values: Array, axes: tuple[int, ...]) -> Array:
     if not axes:
         return values
     initial = identity_of({"sum": 0.0, "prod": 1.0, "max": -np.inf, "min": np.inf}[fold], values.dtype)
-    # NumPy's own identities keep pairwise summation; max and min have none.
+    # NumPy's own identities keep pairwise summation; max and min have none. Down columns it adds up one by one, so
+    # f32 is summed as f64.
     if fold in ("sum", "prod"):
-        return np.asarray(ufunc.reduce(values, axis=axes, dtype=values.dtype))
+        wide = np.float64 if fold == "sum" and values.dtype == np.float32 else values.dtype
+        return np.asarray(ufunc.reduce(values, axis=axes, dtype=wide)).astype(values.dtype, copy=False)
     return np.asarray(ufunc.reduce(values, axis=axes, initial=initial))
 
 

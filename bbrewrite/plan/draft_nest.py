@@ -6,7 +6,7 @@ where, is the builder's concern (`nest.py`).
 
 from __future__ import annotations
 
-from bbrewrite.core.terms import Local, Term, rewrite_bottom_up
+from bbrewrite.core.terms import Cast, Local, Term, rewrite_bottom_up
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.draft import (
     DraftItem,
@@ -19,6 +19,7 @@ from bbrewrite.plan.draft import (
     lines_of,
 )
 from bbrewrite.plan.kernel import LocalBlock, Loop, Statement, Store, local_element
+from bbrewrite.plan.late_rounding import rounded_late
 
 
 class DraftNest:
@@ -31,6 +32,7 @@ class DraftNest:
         self._by_name: dict[str, Instance] = {}
         self._types: dict[str, BlockType] = {}
         self._counters: dict[str, int] = {}
+        self._roundings: set[Cast] = set()
 
     # Values
 
@@ -68,7 +70,16 @@ class DraftNest:
 
     def set_type_of(self, name: str, expression: Term) -> None:
         """The type of a local block that holds an expression over others."""
-        self.set_type(name, self._typing.with_locals(self._types).block(expression))
+        self.set_type(name, self.type_of(expression))
+
+    def type_of(self, expression: Term) -> BlockType:
+        """The type of an expression over local blocks."""
+        return self._typing.with_locals(self._types).block(expression)
+
+    def rounding(self, cast: Cast) -> Cast:
+        """Marks a cast as the rounding of a state."""
+        self._roundings.add(cast)
+        return cast
 
     # Places
 
@@ -125,6 +136,9 @@ class DraftNest:
         """The nest without what nobody uses."""
         while drop_unused(self._root, frozenset[str]().union(*(line.used for line in lines_of(self._root)))):
             pass
+        roundings, typing = frozenset(self._roundings), self._typing.with_locals(self._types)
+        for line in lines_of(self._root):
+            line.expression = rounded_late(line.expression, roundings, typing)
         return self._finished(self._root)
 
     def _finished(self, loop: DraftLoop) -> tuple[Statement, ...]:

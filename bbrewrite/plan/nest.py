@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from bbrewrite.core.operators import Monoid, OperatorTable
-from bbrewrite.core.terms import Local, Number, Reduce, Term
+from bbrewrite.core.terms import Cast, Local, Number, Reduce, Term
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.draft import (
     DraftItem,
@@ -28,7 +28,7 @@ from bbrewrite.plan.draft import (
     runs_inside,
 )
 from bbrewrite.plan.draft_nest import DraftNest
-from bbrewrite.plan.kernel import Let, Statement, Store, Update
+from bbrewrite.plan.kernel import Let, Statement, Store, Update, local_element
 from bbrewrite.plan.naming import Naming, named_operands
 from bbrewrite.plan.partition import KernelOutput, KernelTerm
 from bbrewrite.plan.states import (
@@ -188,7 +188,8 @@ class NestBuilder:
         operands = tuple(
             operand for name, operand in zip(monoid.parameters, term.operands, strict=True) if name in parameters
         )
-        return (monoid.name, component, operands, loop_path[-1])
+        # Beside a matrix a state may be narrower than it is by itself.
+        return (monoid.name, component, self._typing.state(term)[component], operands, loop_path[-1])
 
     def _base_state(
         self, term: Reduce, monoid: Monoid, component: int, elements: tuple[Term, ...], loop_path: Path
@@ -255,11 +256,17 @@ class NestBuilder:
         return Local(self._in_loop[key].name)
 
     def _finish(self, term: Reduce, state: Instance, finish: Term) -> None:
-        """Registers the reduction's result: the state itself, or a value computed from states after the loop."""
+        """Registers the reduction's result: the state itself, or a value computed from states after the loop, which
+        is no wider than what is reduced."""
+        element = local_element(self._typing.block(term).element)
+        rounded = self._draft.type_of(finish).element is not element
+        if rounded:
+            finish = self._draft.rounding(Cast(element.value, finish))
         if finish == Local(state.name):
             self._draft.register(term, state)
-        elif state.inner:
-            # Computed where it is used: the list of accumulators has no loop of its own after the reduction.
+        elif state.inner or rounded:
+            # Computed where it is used: a list of accumulators has no loop of its own after the reduction, and who
+            # computes with the result rounds later.
             state.result = finish
             self._draft.register(term, state)
         else:

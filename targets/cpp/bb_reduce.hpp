@@ -96,42 +96,89 @@ template <class T> struct MinimumLanes {
   }
 };
 
+// Four vectors of terms at a time, each with lanes of its own.
+template <class Lanes> struct Four {
+  using vec = typename Lanes::vec;
+  static constexpr auto start = Lanes::start;
+  Lanes lanes[4];
+  BB_INLINE void add(const vec* terms) {
+    BB_UNROLL for (int j = 0; j < 4; ++j) lanes[j].add(terms[j]);
+  }
+  BB_INLINE auto result() {
+    lanes[0].merge(lanes[1]);
+    lanes[2].merge(lanes[3]);
+    lanes[0].merge(lanes[2]);
+    return lanes[0].result();
+  }
+};
+
+// Floats are added up as such in runs of sixteen vectors, and the sums of runs as doubles: however long the row, its sum
+// is wrong by little more than its own rounding, and costs little more than one of floats.
+struct FloatSum {
+  using vec = Vector<float>::type;
+  using wide = Vector<double>::type;
+  static constexpr float start = 0;
+  wide low = wide{}, high = wide{};
+  template <int First, int... I> static BB_INLINE wide lanes_from(vec v, Lanes<I...>) {
+    return __builtin_convertvector(__builtin_shufflevector(v, v, (First + I)...), wide);
+  }
+  vec part[4] = {};
+  int filled = 0;
+  BB_INLINE void add(const vec* terms) {
+    BB_UNROLL for (int j = 0; j < 4; ++j) part[j] += terms[j];
+    if (++filled == 4) widen();
+  }
+  BB_INLINE void widen() {
+    const vec sum = (part[0] + part[1]) + (part[2] + part[3]);
+    low += lanes_from<0>(sum, LanesOf<double>{});
+    high += lanes_from<Vector<double>::width>(sum, LanesOf<double>{});
+    BB_UNROLL for (int j = 0; j < 4; ++j) part[j] = vec{};
+    filled = 0;
+  }
+  BB_INLINE float result() {
+    widen();
+    constexpr int half = Vector<double>::width / 2;
+    const auto add = [](wide a, wide b) __attribute__((always_inline)) { return a + b; };
+    return float(across<double, half>(low + high, add));
+  }
+};
+
 template <class Lanes, class T, class F> BB_INLINE T reduce_over(long n, F f) {
   using vec = typename Vector<T>::type;
   constexpr long W = Vector<T>::width, L = 4 * W;
   alignas(BB_VECTOR_BYTES) T terms[L];
-  Lanes lanes[4];
+  Lanes lanes;
   long c = 0;
   for (; c + L <= n; c += L) {
 #pragma omp simd
     for (long l = 0; l < L; ++l) terms[l] = f(c + l);
-    BB_UNROLL for (int j = 0; j < 4; ++j) lanes[j].add(*(const vec*)(terms + j * W));
+    lanes.add((const vec*)terms);
   }
   if (c < n) {
     for (long l = 0; l < L; ++l) terms[l] = Lanes::start;
 #pragma omp simd
     for (long l = 0; l < n - c; ++l) terms[l] = f(c + l);
-    BB_UNROLL for (int j = 0; j < 4; ++j) lanes[j].add(*(const vec*)(terms + j * W));
+    lanes.add((const vec*)terms);
   }
-  lanes[0].merge(lanes[1]);
-  lanes[2].merge(lanes[3]);
-  lanes[0].merge(lanes[2]);
-  return lanes[0].result();
+  return lanes.result();
 }
+
+template <class T> struct SumOf { using type = Four<SumLanes<T>>; };
+template <> struct SumOf<float> { using type = FloatSum; };
 
 }  // namespace detail
 
 template <class T, class F> BB_INLINE T sum_over(long n, F f) {
-  return detail::reduce_over<detail::SumLanes<T>, T>(n, f);
+  return detail::reduce_over<typename detail::SumOf<T>::type, T>(n, f);
 }
 template <class T, class F> BB_INLINE T prod_over(long n, F f) {
-  return detail::reduce_over<detail::ProductLanes<T>, T>(n, f);
+  return detail::reduce_over<detail::Four<detail::ProductLanes<T>>, T>(n, f);
 }
 template <class T, class F> BB_INLINE T max_over(long n, F f) {
-  return detail::reduce_over<detail::MaximumLanes<T>, T>(n, f);
+  return detail::reduce_over<detail::Four<detail::MaximumLanes<T>>, T>(n, f);
 }
 template <class T, class F> BB_INLINE T min_over(long n, F f) {
-  return detail::reduce_over<detail::MinimumLanes<T>, T>(n, f);
+  return detail::reduce_over<detail::Four<detail::MinimumLanes<T>>, T>(n, f);
 }
 
 // The least and the greatest of `count` integers, `stride` apart; `count` is at least 1.
