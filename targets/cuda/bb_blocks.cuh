@@ -33,6 +33,9 @@ BB_INLINE int column_of(int j) { return j / 2 * group_columns + lane() % 4 * 2 +
 BB_INLINE bool stores_rows() { return lane() % 4 == 0; }
 BB_INLINE bool stores_number() { return threadIdx.x == 0; }
 
+// A place of the block: threads may have rows and columns beyond its count.
+BB_INLINE int within(int place, int count) { return place < count ? place : count - 1; }
+
 template <class T, int R, int C, int W> struct Matrix {
   T data[strips<R, W>][column_groups<C>][4];
   BB_INLINE T& operator()(int i, int j) { return data[i / 2][j / 2][i % 2 * 2 + j % 2]; }

@@ -26,12 +26,20 @@ BB_INLINE double log(double x) { return ::log(x); }
 BB_INLINE double log1p(double x) { return ::log1p(x); }
 BB_INLINE double tanh(double x) { return ::tanh(x); }
 BB_INLINE double erf(double x) { return ::erf(x); }
-BB_INLINE double pow(double x, double y) { return ::pow(x, y); }
 BB_INLINE double sqrt(double x) { return ::sqrt(x); }
 BB_INLINE double rsqrt(double x) { return 1.0 / ::sqrt(x); }
 BB_INLINE double recip(double x) { return 1.0 / x; }
 BB_INLINE double floor(double x) { return ::floor(x); }
 BB_INLINE double abs(double x) { return ::fabs(x); }
+
+// By logarithms: the library's function is a call, which a kernel's registers would have to make room for. The error
+// grows with the size of y log x.
+BB_INLINE double pow(double x, double y) {
+  const double size = ::exp(y * ::log(::fabs(x)));
+  const bool is_whole = y == ::floor(y), is_odd = ::fabs(y) < 0x1p53 && ::fmod(y, 2.0) != 0.0;
+  const double negative = is_whole ? (is_odd ? -size : size) : __longlong_as_double(0x7ff8000000000000);
+  return y == 0.0 || x == 1.0 ? 1.0 : x < 0.0 ? negative : size;
+}
 
 namespace detail {
 

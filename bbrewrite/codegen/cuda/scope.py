@@ -12,6 +12,7 @@ from bbrewrite.codegen.cuda.shared_memory import list_length
 from bbrewrite.codegen.cuda.steps import GpuKernel, Tile
 from bbrewrite.codegen.names import Names
 from bbrewrite.codegen.scope import KernelScope, Position
+from bbrewrite.core.addresses import Address
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Local, Read
@@ -51,6 +52,15 @@ class CudaScope(KernelScope):
         variables = [self._held[position.variable] for position in positions]
         name = self.block(self.blocks[leaf.name])
         return f"{name}({', '.join(variables)})" if variables else name
+
+    def element_address(self, address: Address, positions: Sequence[Position]) -> str:
+        """The element that an address stands for; for what a thread has beyond the block, that of the last entry."""
+        blocked = [name for name, _ in address.indices if self.index(name).start]
+        inside = [
+            Position(f"bb::within({position.variable}, {self.index(name).count})", position.depth)
+            for name, position in zip(blocked, positions, strict=False)
+        ]
+        return super().element_address(address, inside)
 
     def block(self, block: LocalBlock) -> str:
         """A block in registers; of a list, the one at hand."""
