@@ -30,7 +30,7 @@ _PROGRAMS = [
 _LIMITS = {
     ("attention", False): (160, 48 << 10),
     ("attention", True): (160, 112 << 10),
-    ("layernorm_matmul", False): (160, 80 << 10),
+    ("layernorm_matmul", False): (176, 96 << 10),
     ("layernorm_matmul", True): (160, 160 << 10),
     ("rmsnorm_swiglu", False): (112, 112 << 10),
     ("rmsnorm_swiglu", True): (112, 144 << 10),
