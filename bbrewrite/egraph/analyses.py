@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.egraph.masks import Masks
+from bbrewrite.egraph.siblings import RANK
 from bbrewrite.egraph.vocabulary import AT_ADDRESS, FIRST, INDEX, NUMBER, READ, SECOND, SIZE, Constructor
 
 RULESET = "analyses"
@@ -66,10 +67,15 @@ def scalar_rules(constructor: Constructor, table: OperatorTable) -> list[str]:
 
 
 def sibling_rules() -> list[str]:
-    """A list of pairs is a sibling of what both its sides are siblings of, so that any number come into one loop."""
+    """A list of pairs is a sibling of what both its sides are siblings of and come before, and stands where its second
+    side stands: so any number come into one loop, each once.
+    """
+    pair = f"(= x ({FIRST.name} p)) (= y ({SECOND.name} p))"
+    later = f"(= place ({RANK} y)) (> ({RANK} z) place)"
     return [
-        f"(rule ((siblings x z) (siblings y z) (= x ({FIRST.name} p)) (= y ({SECOND.name} p)))"
-        f" ((siblings p z)) :ruleset {RULESET})"
+        f"(function {RANK} (Term) i64 :merge (min old new))",
+        f"(rule ((siblings x z) (siblings y z) {pair} {later})"
+        f" ((siblings p z) (set ({RANK} p) place)) :ruleset {RULESET})",
     ]
 
 

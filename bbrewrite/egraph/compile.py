@@ -78,7 +78,7 @@ def engine_text(
         *(rule for constructor in needed if IsConst in asked for rule in constant_rules(constructor)),
         *(rule for constructor in needed if IsScalar in asked for rule in scalar_rules(constructor, ruleset.table)),
         *(fact_rules(needed, ruleset.table) if Fact in asked else []),
-        *(sibling_rules() if Siblings in asked else []),
+        *sibling_rules(),
         *(compiled.text for rule in rules for compiled in compile_rule(rule, masks)),
     ]
     return "\n".join(lines) + "\n"

@@ -11,6 +11,7 @@ from bbrewrite.egraph.compile import engine_text
 from bbrewrite.egraph.engine import Engine, Limits
 from bbrewrite.egraph.freeze import freeze
 from bbrewrite.egraph.program import spell_program
+from bbrewrite.egraph.siblings import sibling_facts
 from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.rules.rules import RuleSet
 
@@ -32,7 +33,7 @@ def saturate(
     values of different shape, equal.
     """
     spelled = spell_program(roots, indices, tensors, assumptions, ruleset.table)
-    pairs = [f"(siblings {spelled.globals[roots[x]]} {spelled.globals[roots[y]]})" for x, y in siblings]
+    pairs = sibling_facts(siblings, {name: spelled.globals[term] for name, term in roots.items()})
     text = engine_text(ruleset, spelled.masks, spelled.constructors, fast_math) + "\n".join([*spelled.lines, *pairs])
     engine = Engine(text, ruleset.enabled(fast_math), spelled.masks, limits or Limits())
     engine.saturate()

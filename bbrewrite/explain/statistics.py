@@ -18,7 +18,7 @@ from bbrewrite.egraph.engine import Engine, Limits
 from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.egraph.program import spell_program
-from bbrewrite.egraph.siblings import sibling_pairs
+from bbrewrite.egraph.siblings import sibling_facts, sibling_pairs
 from bbrewrite.rules.rules import Rule, RuleSet
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ def rule_statistics(program: BlockProgram, ruleset: RuleSet, fast_math: bool = F
     """The statistics of every rule that takes part, in order of the files."""
     inlined = inline(program)
     spelled = spell_program(inlined.roots, inlined.indices, program.tensors, program.assumptions, ruleset.table)
-    pairs = (
-        f"(siblings {spelled.globals[inlined.roots[x]]} {spelled.globals[inlined.roots[y]]})"
-        for x, y in sibling_pairs(program)
-    )
+    classes = {name: spelled.globals[term] for name, term in inlined.roots.items()}
+    pairs = sibling_facts(sibling_pairs(program), classes)
     rules = ruleset.enabled(fast_math)
     text = engine_text(ruleset, spelled.masks, spelled.constructors, fast_math)
     for rule in rules:

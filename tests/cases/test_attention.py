@@ -46,6 +46,27 @@ def _positions(name: str, condition: str, m: int, n: int, expected: list[float])
     return Case(name, text, {"Q": np.zeros((m, 3)), "V": _POWERS[:n]}, {"O": expected}, kernels=1)
 
 
+def _merged(name: str, visible_parts: int) -> Case:
+    """Keys in four parts, each a softmax of its own, merged by their logarithms of sums."""
+    text = f"""
+    index p = 4, n = 5, l = 3
+    input S[p, n], V[p, n, l] : f32
+    T[p, n] = where(p < {4 - visible_parts}, -inf, S[p, n])
+    L[p] = logsumexp[n](T[p, n])
+    O[p, l] = sum[n](softmax[n](T[p, n]) * V[p, n, l])
+    output R[l] = sum[p](softmax[p](L[p]) * O[p, l])
+    output Z = logsumexp[p](L[p])
+    """
+    draw = np.random.default_rng(3)
+    s, v = draw.standard_normal((4, 5)), draw.standard_normal((4, 5, 3))
+    s, v = s.astype(np.float32).astype(np.float64), v.astype(np.float32).astype(np.float64)
+    weights = np.exp(s) * (np.arange(4) >= 4 - visible_parts)[:, None]
+    total = weights.sum()
+    result = np.einsum("pn,pnl->l", weights, v) / total if total else np.zeros(3)
+    with np.errstate(divide="ignore"):
+        return Case(name, text, {"S": s, "V": v}, {"R": result, "Z": np.log(total)})
+
+
 _PADDED = """
 index m = 129, n = 129, d = 2
 block m = 64, n = 64
@@ -69,6 +90,7 @@ CASES = Cases(
     [
         _hidden_row("hidden_row_library", "P[m, n] = softmax[n](S[m, n])", 0),
         _hidden_row("hidden_row_by_hand", _BY_HAND, np.nan),
+        *(_merged(f"merged_{parts}_visible", parts) for parts in (0, 1, 2, 4)),
         _positions("causal_from_top_left", "n <= m", 2, 4, [1, 1.5]),
         _positions("causal_from_bottom_right", "n <= m + 2", 2, 4, [7 / 3, 3.75]),
         _positions("causal_with_more_queries", "n <= m - 2", 4, 2, [0, 0, 1, 1.5]),

@@ -10,7 +10,7 @@ import pytest
 from bbrewrite.core.addresses import index_address, make_address
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import Index, IndexTable
-from bbrewrite.core.programs import Assumption, BlockProgram, Role
+from bbrewrite.core.programs import Assumption, BlockProgram, Definition, Role
 from bbrewrite.core.spans import Source
 from bbrewrite.core.terms import Apply, At, Cast, Component, IndexValue, Map, Number, Pair, Size, Term
 from bbrewrite.egraph.canary import UnsoundRules
@@ -379,6 +379,22 @@ def test_sibling_definitions_are_paired() -> None:
     kept = RuleSet(tuple(r for r in SHIPPED.rules if r.name != "fuse_siblings"), SHIPPED.table)
     alone = run(source, kept)
     assert len(alone.classes[alone.roots["E"]].nodes) == 1
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_equal_siblings_are_paired_once(count: int) -> None:
+    """Definitions of one value are one class, a sibling of itself: pairs of it with itself must come to an end."""
+    twins = [define(f"E{number}", "m n", apply("exp", A), Role.OUTPUT) for number in range(count)]
+    others = [define(name, "m n", apply(name, A), Role.OUTPUT) for name in ("sin", "cos")]
+    source = program("p", indices(m=64, n=64), [tensor("A", "m n", Role.INPUT)], [*twins, *others, *twins_of(twins)])
+    graph = run(source)
+    assert graph.report.stopped_by == "saturated"
+    assert graph.report.nodes < 120
+
+
+def twins_of(definitions: list[Definition]) -> list[Definition]:
+    """The same values under other names."""
+    return [replace(d, tensor=replace(d.tensor, name=f"{d.tensor.name}_again")) for d in definitions]
 
 
 def test_a_chain_has_no_siblings() -> None:
