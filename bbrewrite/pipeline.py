@@ -20,6 +20,7 @@ import numpy.typing as npt
 from bbrewrite.block_sizes import cut_to_extents
 from bbrewrite.candidates.assemble import assemble
 from bbrewrite.candidates.cover import Bounds, Chosen, cover
+from bbrewrite.candidates.subprogram import class_key
 from bbrewrite.codegen.cpp import Source, print_programs
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.indices import IndexTable
@@ -234,11 +235,9 @@ def fuse(request: Request, target: Target | None = None, bounds: Bounds | None =
     if len(request.blocks.definitions) <= bounds.whole:
         return _fuse_whole(request, target)
     blocks = replace(request.blocks, indices=request.blocks.indices.with_extents(request.extents))
-    # Every definition a kernel of its own: what no candidate is needed for, but layers are alike here too.
-    no_rules = replace(request.rules, rules=())
-    alone = cover(blocks, lambda part: _fuse_part(request, part, no_rules, target), Bounds(0, 1))
-    unfused = assemble(blocks, [(chosen.candidate, chosen.planned.fused) for chosen in alone])
-    found = cover(blocks, lambda part: _fuse_part(request, part, request.rules, target), bounds)
+    alone = _UnfusedPlans(request, target)
+    unfused = alone.of(blocks)
+    found = cover(blocks, lambda part: _fuse_part(request, part, target, alone), bounds)
     fused = assemble(blocks, [(chosen.candidate, chosen.planned.fused) for chosen in found])
     fusion = Fusion(request, unfused, fused, SaturationReport(0, 0, 0, "saturated", {}), 0.0, 0.0, None, found)
     return replace(
@@ -249,14 +248,39 @@ def fuse(request: Request, target: Target | None = None, bounds: Bounds | None =
     )
 
 
-def _fuse_part(request: Request, part: BlockProgram, rules: RuleSet, target: Target | None) -> Fusion:
+class _UnfusedPlans:
+    """Plans in which every definition is a kernel of its own. Definitions that are alike are planned once in all."""
+
+    def __init__(self, request: Request, target: Target | None) -> None:
+        self._request = replace(request, rules=replace(request.rules, rules=()))
+        self._target = target
+        self._known: dict[object, Fusion] = {}  # by class
+
+    def of(self, program: BlockProgram) -> Plan:
+        """The unfused plan of a program that names all its extents."""
+        alone = cover(program, self._planned, Bounds(0, 1))
+        return assemble(program, [(chosen.candidate, chosen.planned.fused) for chosen in alone])
+
+    def _planned(self, definition: BlockProgram) -> Fusion:
+        key = class_key(definition)
+        if key not in self._known:
+            self._known[key] = _fuse_whole(_request_of(self._request, definition), self._target)
+        return self._known[key]
+
+
+def _fuse_part(request: Request, part: BlockProgram, target: Target | None, unfused: _UnfusedPlans) -> Fusion:
     """The fusion of a candidate's own program."""
+    return _fuse_whole(_request_of(request, part), target, unfused.of(part))
+
+
+def _request_of(request: Request, part: BlockProgram) -> Request:
+    """The request for a candidate alone."""
     extents = {index.name: index.extent for index in part.indices if index.extent is not None}
-    return _fuse_whole(Request(part, part, rules, extents, {}, request.threads, request.fast_math), target)
+    return Request(part, part, request.rules, extents, {}, request.threads, request.fast_math)
 
 
-def _fuse_whole(request: Request, target: Target | None) -> Fusion:
-    """Plans a program as one candidate."""
+def _fuse_whole(request: Request, target: Target | None, unfused: Plan | None = None) -> Fusion:
+    """Plans a program as one candidate; its unfused form too, unless that is known."""
     blocks, rules = request.blocks, request.rules
     machine = _machine(request, target)
     inlined = inline(blocks)
@@ -280,7 +304,8 @@ def _fuse_whole(request: Request, target: Target | None) -> Fusion:
         return plan, graph, saturate_ms, extract_ms
 
     fused, graph, saturate_ms, extract_ms = planned(rules)
-    unfused = planned(replace(rules, rules=()))[0] if rules.rules else fused
+    if unfused is None:
+        unfused = planned(replace(rules, rules=()))[0] if rules.rules else fused
     return Fusion(request, unfused, fused, graph.report, saturate_ms, extract_ms, graph)
 
 

@@ -39,8 +39,14 @@ class Candidate:
     @cached_property
     def key(self) -> object:
         """What candidates of one class have in common: everything but names outside."""
-        fixed = tuple(index.block_is_fixed for index in self.program.indices)
-        return (self.program, fixed)
+        return class_key(self.program)
+
+
+def class_key(program: BlockProgram) -> object:
+    """What programs under canonical names have in common that are planned alike; equality alone leaves out which block
+    sizes are the user's.
+    """
+    return (program, tuple(index.block_is_fixed for index in program.indices))
 
 
 def make_candidate(program: BlockProgram, graph: OperatorGraph, members: Iterable[int]) -> Candidate:

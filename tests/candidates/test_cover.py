@@ -18,8 +18,9 @@ from bbrewrite.candidates.assemble import assemble
 from bbrewrite.candidates.cover import Bounds
 from bbrewrite.candidates.graph import OperatorGraph, is_cover
 from bbrewrite.candidates.order import atoms_in_order
-from bbrewrite.candidates.subprogram import make_candidate
+from bbrewrite.candidates.subprogram import class_key, make_candidate
 from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.spans import Source
 from bbrewrite.interpret.kernels import run_kernels
@@ -195,6 +196,13 @@ def test_no_layers_at_all_pass_the_first_value_on() -> None:
     fusion = fused(LAYERS.format(count=0, factor="1"), Bounds())
     assert not fusion.cover
     check_result(fusion)
+
+
+def test_a_block_size_that_the_user_chose_makes_a_class_of_its_own() -> None:
+    blocks = layers(3).request.blocks
+    chosen = replace(blocks, indices=IndexTable.of([replace(index, block_is_fixed=True) for index in blocks.indices]))
+    assert chosen == blocks
+    assert class_key(chosen) != class_key(blocks)
 
 
 def test_small_programs_are_one_candidate() -> None:
