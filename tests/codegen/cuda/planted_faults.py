@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from bbrewrite.emulate.encode import Encoded, EncodedKernel
 from bbrewrite.resources import resource_directory
 
-# What a mask is replaced by, each where it stands for itself.
+# What a mask is replaced by, each where it stands for itself. Those of `publish` are not among them: what they hide
+# meets zeros in a product, so that only values that are not finite would tell.
 _MASKS = (
     (r"if \(column < \w+_count\) folded = ", "folded = "),
     (r"if \(row < \w+_count\) folded = ", "folded = "),
@@ -24,11 +25,8 @@ _MASKS = (
     (r"left <= 0 \? 0 : left < chunk \? left : chunk", "chunk"),
     (r"row < rows && column < columns \? from\[", "column < columns ? from["),
     (r"row < rows && column < columns \? from\[", "row < rows ? from["),
-    (r"row < rows && column < columns;", "column < columns;"),
-    (r"row < rows && column < columns;", "row < rows;"),
     (r"x = column < count \? (.*) : 0.0f;", r"x = \1;"),
     (r"y = column \+ 1 < count \? (.*) : 0.0f;", r"y = \1;"),
-    (r"place < count \? store<S>\(from\(i\)\) : S\{\}", "store<S>(from(i))"),
     (r"return rest < block \? int\(rest\) : block;", "return block;"),
 )
 

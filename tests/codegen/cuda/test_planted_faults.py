@@ -77,7 +77,8 @@ def test_missing_waits_and_barriers_are_found(name: str, monkeypatch: pytest.Mon
 def test_wrong_masks_are_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mask of a kernel by that kernel, one of a block operator by any kernel that uses it.
 
-    Some are needed for values that are not finite alone, since what they hide meets zeros.
+    Masks of folds count in attention alone: elsewhere what is beyond the count is 0 in a sum, or hidden by the
+    program's own mask.
     """
     monkeypatch.setattr("bbrewrite.emulate.machine._STEP_LIMIT", _STEP_LIMIT)
     found: dict[str, bool] = {}
@@ -85,6 +86,8 @@ def test_wrong_masks_are_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
         tested, compiler = case(name, kind), nvcc()
         right = compiler.ptx(with_headers(tested.source.text)).read_text(encoding="utf-8")
         for change, text in wrong_masks(tested.source.text):
+            if not change.is_of_operator and "folded" in change.text and name != "attention":
+                continue
             key = change if change.is_of_operator else f"{name}: {change}"
             ptx = compiler.ptx(text).read_text(encoding="utf-8")
             if _instructions(ptx) != _instructions(right) and not found.get(str(key)):
