@@ -11,14 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bbrewrite.cli.derivations import CheckedDerivations
 from bbrewrite.core.terms import Apply, Number
 from bbrewrite.explain.checking import StepChecker
+from bbrewrite.pipeline import fuse, make_request, read_program
 from tests.explain.derivations import check_derivations, explain, verdicts, with_sides_changed
 from tests.lower.random_programs import programs
 from tests.plan.pipelines import NO_RULES, rules_from, shipped_rules
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.bb"))
+IN_PARTS = ("decoder", "decoder_layer")
+EXAMPLES = sorted({path.stem for path in (ROOT / "examples").glob("*.bb")} - set(IN_PARTS))
 
 # Far more than any example needs: a derivation that wanders would exceed it.
 LONGEST = 40
@@ -36,6 +39,14 @@ def test_examples(name: str) -> None:
     assert 0 < len(steps) <= LONGEST
     assert all(step.forward for step in steps)
     assert all(verdict.agrees for _, verdict in verdicts(explained, shipped_rules()))
+
+
+@pytest.mark.slow  # every step of four derivations is checked
+def test_programs_planned_in_parts_are_derived_class_by_class() -> None:
+    rules = shipped_rules()
+    fusion = fuse(make_request(read_program(ROOT / "examples/decoder_layer.bb", rules.table), rules, threads=2))
+    assert len(fusion.classes) > 1
+    assert all(CheckedDerivations(part, lambda _: None).is_right for part in fusion.classes)
 
 
 def test_attention_in_its_steps() -> None:

@@ -52,9 +52,9 @@ class _Balanced(HTMLParser):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_byte_is_on_an_edge(name: str) -> None:
-    fusion = _fusion(name)
-    request = fusion.request
-    for plan in (fusion.unfused, fusion.fused):
+    # A class of candidates of a large program is planned, and can be drawn, as a small program is.
+    for fusion, plan in ((part, plan) for part in _fusion(name).classes for plan in (part.unfused, part.fused)):
+        request = fusion.request
         picture = picture_of(plan, request.extents, request.threads, request.rules.table)
         drawn = sum(transfer.amount for transfer in picture.transfers)
         # Blocks that processors merge are in the model's total and belong to no tensor.
