@@ -25,9 +25,10 @@ from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lower.bounds import check_bounds
 from bbrewrite.memory import check_memory
-from bbrewrite.pipeline import Fusion, Prepared, Request, RunResult, fuse
+from bbrewrite.pipeline import Fusion, Prepared, RunResult, fuse
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.target import Target, gpu_target
+from bbrewrite.request import Request
 from bbrewrite.runtime.gpu import Device, GpuMissing, GpuProgram, find_gpu
 from bbrewrite.runtime.nvcc import Nvcc, find_nvcc
 from bbrewrite.timing import timed

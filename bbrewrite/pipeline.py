@@ -11,50 +11,40 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bbrewrite.block_sizes import cut_to_extents
 from bbrewrite.candidates.assemble import assemble
 from bbrewrite.candidates.cover import Bounds, Chosen, cover
 from bbrewrite.candidates.subprogram import class_key
 from bbrewrite.codegen.cpp import Source, print_programs
-from bbrewrite.core.arrays import ArrayProgram
-from bbrewrite.core.indices import IndexTable
-from bbrewrite.core.operators import OperatorTable, builtin_table
 from bbrewrite.core.printing import print_shared_program
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.egraph.view import FrozenGraph, SaturationReport, united_reports
-from bbrewrite.inputs import GivenArray, draw_inputs, load_arrays, resolve_extents
+from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
-from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
-from bbrewrite.lang.programs import parse_program
-from bbrewrite.lang.sources import read_source
-from bbrewrite.lower.bounds import check_bounds
-from bbrewrite.lower.lowering import lower
-from bbrewrite.lower.repeats import expand_repeats
+from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.memory import check_local_memory, check_memory
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.planner import Plan, candidate_plans, cheapest, plan_program
 from bbrewrite.plan.schedule import Machine
 from bbrewrite.plan.target import Target, host_target
+from bbrewrite.request import Request
 from bbrewrite.resources import cache_directory
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.compiler import find_compiler
-from bbrewrite.runtime.library import CompiledProgram, default_threads
+from bbrewrite.runtime.library import CompiledProgram
 from bbrewrite.runtime.module import build, signature_of
 from bbrewrite.timing import run_in_turns, timed
 from bbrewrite.verify.compare import Comparison, compare_outputs
 from bbrewrite.verify.exact import evaluate_exactly
 
 type Array = npt.NDArray[Any]
-type Program = ArrayProgram | BlockProgram
 type Executable = Callable[[], dict[str, Array]]
 
 
@@ -72,24 +62,6 @@ class Movement:
     flops: int
     local_bytes: int
     skipped_share: float | None
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the stages start from: a checked program with its choices made, the same lowered, and rules.
-
-    `extents` are those of root indices; `given` the arrays that need not be drawn. `notes` are sentences on choices
-    that were changed.
-    """
-
-    program: Program
-    blocks: BlockProgram
-    rules: RuleSet
-    extents: Mapping[str, int]
-    given: Mapping[str, GivenArray]
-    threads: int
-    fast_math: bool
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -173,55 +145,6 @@ class RunResult:
     unfused_ms: tuple[float, ...]
     fused_ms: tuple[float, ...]
     emulated_at: Mapping[str, int] | None = None
-
-
-def read_program(path: Path, table: OperatorTable | None = None) -> Program:
-    """Parses and checks a program file of either level. Raises InputError."""
-    return parse_program(read_source(path), table or builtin_table())
-
-
-def with_choices(program: Program, extents: Mapping[str, int], blocks: Mapping[str, int]) -> Program:
-    """The program with extents of root indices and block sizes fixed. Raises InputError for an unknown index."""
-    indices = program.indices.with_extents(extents)
-    for name in blocks:
-        if name not in indices:
-            names = [index.name for index in indices]
-            hint = did_you_mean(name, names) or f"its indices are {', '.join(names)}"
-            raise InputError(
-                [Diagnostic("unknown-index", f"--block {name}: the program has no index {name}", hint=hint)]
-            )
-    chosen = [
-        replace(index, block=blocks[index.name], block_is_fixed=True) if index.name in blocks else index
-        for index in indices
-    ]
-    return replace(program, indices=IndexTable.of(chosen))
-
-
-def lowered(program: Program, table: OperatorTable) -> BlockProgram:
-    """The block program of a program of either level. Raises InputError."""
-    return lower(program, table) if isinstance(program, ArrayProgram) else program
-
-
-def make_request(
-    program: Program,
-    rules: RuleSet,
-    sizes: Mapping[str, int] = MappingProxyType({}),
-    blocks: Mapping[str, int] = MappingProxyType({}),
-    inputs: Mapping[str, Path] = MappingProxyType({}),
-    threads: int | None = None,
-    fast_math: bool = False,
-) -> Request:
-    """Loads the given arrays, settles extents and block sizes, checks reads, and lowers. Raises InputError."""
-    given = load_arrays(program, inputs)
-    extents = resolve_extents(program, sizes, given)
-    if isinstance(program, ArrayProgram):
-        program = expand_repeats(replace(program, indices=program.indices.with_extents(extents)))
-        check_bounds(program, extents, rules.table)
-    chosen = with_choices(program, extents, blocks)
-    indices, notes = cut_to_extents(chosen.indices, extents)
-    chosen = replace(chosen, indices=indices)
-    processors = threads or default_threads()
-    return Request(chosen, lowered(chosen, rules.table), rules, extents, given, processors, fast_math, notes)
 
 
 def fuse(request: Request, target: Target | None = None, bounds: Bounds | None = None) -> Fusion:

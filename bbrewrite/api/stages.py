@@ -16,8 +16,9 @@ from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.terms import Read, walk
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Fusion, Program, fuse, make_request
+from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.request import Program, make_request
 from bbrewrite.rules.load import parse_rules
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.compiler import find_compiler

@@ -14,7 +14,7 @@ from bbrewrite.egraph.examples import failed_examples
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.inputs import check_size_option
 from bbrewrite.lang.diagnostics import counted
-from bbrewrite.pipeline import lowered, read_program, with_choices
+from bbrewrite.request import lowered, read_program, with_choices
 from bbrewrite.rules.load import load_rules
 from bbrewrite.rules.signatures import signature
 

@@ -18,7 +18,8 @@ from bbrewrite.cli.json_report import fusion_json
 from bbrewrite.cli.report import print_fusion
 from bbrewrite.codegen.project import project_files
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted
-from bbrewrite.pipeline import Fusion, Request, fuse, make_request, read_program
+from bbrewrite.pipeline import Fusion, fuse
+from bbrewrite.request import Request, make_request, read_program
 from bbrewrite.rules.load import load_rules
 from bbrewrite.timing import timed
 

@@ -17,7 +17,8 @@ from bbrewrite.cli.json_report import run_json
 from bbrewrite.cli.report import print_bench, print_run
 from bbrewrite.core.elements import Element
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
-from bbrewrite.pipeline import Request, RunResult, run
+from bbrewrite.pipeline import RunResult, run
+from bbrewrite.request import Request
 
 
 def run_command(

@@ -6,7 +6,8 @@ import numpy as np
 
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, make_request
+from bbrewrite.pipeline import fuse
+from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
 from bbrewrite.runtime.module import compile_programs

@@ -15,8 +15,9 @@ from bbrewrite.core.spans import Source
 from bbrewrite.emulate.program import EmulatedProgram
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, make_request
+from bbrewrite.pipeline import fuse
 from bbrewrite.plan.target import gpu_target
+from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
 from bbrewrite.runtime.gpu import Device, GpuProgram

@@ -11,8 +11,9 @@ from typing import Any
 from bbrewrite.codegen.cuda.program import print_cuda
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, make_request
+from bbrewrite.pipeline import fuse
 from bbrewrite.plan.target import gpu_target
+from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
 from bbrewrite.runtime.gpu import Device, GpuProgram

@@ -25,8 +25,9 @@ from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.spans import Source
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Fusion, Request, draw_inputs, fuse, make_request
+from bbrewrite.pipeline import Fusion, draw_inputs, fuse
 from bbrewrite.plan.planner import Plan
+from bbrewrite.request import Request, make_request
 from bbrewrite.verify.exact import evaluate_exactly
 from tests.candidates.programs import random_network
 from tests.plan.pipelines import shipped_rules

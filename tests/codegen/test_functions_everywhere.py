@@ -7,7 +7,8 @@ import pytest
 
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, make_request, prepare_cpp
+from bbrewrite.pipeline import fuse, prepare_cpp
+from bbrewrite.request import make_request
 from bbrewrite.rules.load import parse_rules
 
 FUNCTIONS = ("exp", "tanh", "sin", "cos", "sigmoid", "log", "log1p", "expm1")

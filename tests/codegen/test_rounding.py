@@ -14,7 +14,8 @@ import pytest
 from bbrewrite.core.spans import Source
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, make_request, prepare_cpp
+from bbrewrite.pipeline import fuse, prepare_cpp
+from bbrewrite.request import make_request
 from bbrewrite.rules.load import load_rules, parse_rules
 from bbrewrite.rules.rules import RuleSet
 

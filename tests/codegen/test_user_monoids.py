@@ -15,7 +15,8 @@ import pytest
 from bbrewrite.core.spans import Source
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Request, fuse, make_request, run
+from bbrewrite.pipeline import fuse, run
+from bbrewrite.request import Request, make_request
 from bbrewrite.rules.load import parse_rules
 
 type Array = np.ndarray[Any, np.dtype[Any]]

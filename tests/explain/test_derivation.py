@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from bbrewrite.cli.derivations import CheckedDerivations
 from bbrewrite.core.terms import Apply, Number
 from bbrewrite.explain.checking import StepChecker
-from bbrewrite.pipeline import fuse, make_request, read_program
+from bbrewrite.pipeline import fuse
+from bbrewrite.request import make_request, read_program
 from tests.explain.derivations import check_derivations, explain, verdicts, with_sides_changed
 from tests.lower.random_programs import programs
 from tests.plan.pipelines import NO_RULES, rules_from, shipped_rules

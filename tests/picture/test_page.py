@@ -18,7 +18,8 @@ from bbrewrite.picture.build import picture_of
 from bbrewrite.picture.graph import VertexKind
 from bbrewrite.picture.page import DerivationStep, DerivationText, Form, Page, render
 from bbrewrite.picture.svg import draw
-from bbrewrite.pipeline import Fusion, fuse, make_request, read_program
+from bbrewrite.pipeline import Fusion, fuse
+from bbrewrite.request import make_request, read_program
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
 from tests.cli.conftest import Command, bbrewrite, rules, scaled_sum  # noqa: F401  fixtures

@@ -10,8 +10,9 @@ import pytest
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, make_request
+from bbrewrite.pipeline import fuse
 from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.request import make_request
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.library import Array, CompiledProgram, PackedWeight
 from bbrewrite.runtime.module import compile_programs

@@ -24,10 +24,11 @@ from bbrewrite.emulate.program import EmulatedProgram, EmulatedRun
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Fusion, fuse, make_request
+from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.cost import NestCosts, summarise
 from bbrewrite.plan.kernel import Kernel
 from bbrewrite.plan.target import gpu_target
+from bbrewrite.request import make_request
 from bbrewrite.runtime.compiler import CompilerMissing
 from bbrewrite.runtime.nvcc import Nvcc, find_nvcc
 from bbrewrite.verify.exact import evaluate_exactly

@@ -9,8 +9,9 @@ from bbrewrite.core.spans import Source
 from bbrewrite.emulate.program import EmulatedProgram
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Request, fuse, make_request
+from bbrewrite.pipeline import fuse
 from bbrewrite.plan.target import gpu_target
+from bbrewrite.request import Request, make_request
 from bbrewrite.verify.exact import evaluate_exactly
 from benchmarks.gpu.checking import CONFORMANCE, KINDS, conformance_text
 from benchmarks.gpu.programs import timed_programs

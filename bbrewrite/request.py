@@ -1,0 +1,92 @@
+"""What the stages start from: a checked program with the user's choices made, its lowered form, and the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from bbrewrite.block_sizes import cut_to_extents
+from bbrewrite.core.arrays import ArrayProgram
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.operators import OperatorTable, builtin_table
+from bbrewrite.core.programs import BlockProgram
+from bbrewrite.inputs import GivenArray, load_arrays, resolve_extents
+from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
+from bbrewrite.lang.programs import parse_program
+from bbrewrite.lang.sources import read_source
+from bbrewrite.lower.bounds import check_bounds
+from bbrewrite.lower.lowering import lower
+from bbrewrite.lower.repeats import expand_repeats
+from bbrewrite.rules.rules import RuleSet
+from bbrewrite.runtime.library import default_threads
+
+type Program = ArrayProgram | BlockProgram
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the stages start from: a checked program with its choices made, the same lowered, and rules.
+
+    `extents` are those of root indices; `given` the arrays that need not be drawn. `notes` are sentences on choices
+    that were changed.
+    """
+
+    program: Program
+    blocks: BlockProgram
+    rules: RuleSet
+    extents: Mapping[str, int]
+    given: Mapping[str, GivenArray]
+    threads: int
+    fast_math: bool
+    notes: tuple[str, ...] = ()
+
+
+def read_program(path: Path, table: OperatorTable | None = None) -> Program:
+    """Parses and checks a program file of either level. Raises InputError."""
+    return parse_program(read_source(path), table or builtin_table())
+
+
+def with_choices(program: Program, extents: Mapping[str, int], blocks: Mapping[str, int]) -> Program:
+    """The program with extents of root indices and block sizes fixed. Raises InputError for an unknown index."""
+    indices = program.indices.with_extents(extents)
+    for name in blocks:
+        if name not in indices:
+            names = [index.name for index in indices]
+            hint = did_you_mean(name, names) or f"its indices are {', '.join(names)}"
+            raise InputError(
+                [Diagnostic("unknown-index", f"--block {name}: the program has no index {name}", hint=hint)]
+            )
+    chosen = [
+        replace(index, block=blocks[index.name], block_is_fixed=True) if index.name in blocks else index
+        for index in indices
+    ]
+    return replace(program, indices=IndexTable.of(chosen))
+
+
+def lowered(program: Program, table: OperatorTable) -> BlockProgram:
+    """The block program of a program of either level. Raises InputError."""
+    return lower(program, table) if isinstance(program, ArrayProgram) else program
+
+
+def make_request(
+    program: Program,
+    rules: RuleSet,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+    blocks: Mapping[str, int] = MappingProxyType({}),
+    inputs: Mapping[str, Path] = MappingProxyType({}),
+    threads: int | None = None,
+    fast_math: bool = False,
+) -> Request:
+    """Loads the given arrays, settles extents and block sizes, checks reads, and lowers. Raises InputError."""
+    given = load_arrays(program, inputs)
+    extents = resolve_extents(program, sizes, given)
+    if isinstance(program, ArrayProgram):
+        program = expand_repeats(replace(program, indices=program.indices.with_extents(extents)))
+        check_bounds(program, extents, rules.table)
+    chosen = with_choices(program, extents, blocks)
+    indices, notes = cut_to_extents(chosen.indices, extents)
+    chosen = replace(chosen, indices=indices)
+    processors = threads or default_threads()
+    return Request(chosen, lowered(chosen, rules.table), rules, extents, given, processors, fast_math, notes)
