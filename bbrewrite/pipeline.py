@@ -229,6 +229,10 @@ def _fuse_whole(request: Request, target: Target | None, unfused: Plan | None = 
     fused, graph, saturate_ms, extract_ms = planned(rules)
     if unfused is None:
         unfused = planned(replace(rules, rules=()))[0] if rules.rules else fused
+    if rules.rules and 1 < len(fused.kernels.kernels) == len(unfused.kernels.kernels):
+        cheapest_found = f"{unfused.seconds * 1e3:.3g} ms, estimated"
+        note = f"nothing was fused: no plan was found that takes less time than the unfused program ({cheapest_found})"
+        fused = replace(fused, notes=(*fused.notes, note))
     return Fusion(request, unfused, fused, graph.report, saturate_ms, extract_ms, graph)
 
 

@@ -214,3 +214,14 @@ def test_integers_that_overflow_are_told_in_report_and_json(bbrewrite: Command, 
     report = json.loads(bbrewrite(*run, "--json").stdout)
     assert report["ok"]
     assert "1 entry (first [1])" in report["remarks"][0]
+
+
+def test_the_report_says_where_nothing_was_fused(
+    bbrewrite: Command, rules: Path, scaled_sum: Path, tmp_path: Path
+) -> None:
+    idle = tmp_path / "idle.rules"
+    idle.write_text("rule idle\n    tanh(x) * 1  =>  tanh(x)\n", encoding="utf-8")
+    for ruleset, is_said in ((idle, True), (rules, False)):
+        found = bbrewrite("fuse", ruleset, scaled_sum, "--size", "m=7")
+        assert found.exit_code == 0
+        assert ("nothing was fused" in " ".join(found.stdout.split())) is is_said
