@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.names import Names
-from bbrewrite.codegen.text import bare, storage_type, value_type
+from bbrewrite.codegen.text import bare, storage_type
 from bbrewrite.core.addresses import Address, index_address
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
@@ -152,7 +152,7 @@ class KernelScope:
             item = [self.index(axis).block for axis in block.type.axes]
             offset = self._horner([(self.index(i).number, self.steps_of(i)) for i in leaf.indices])
             offset = f"{_factor(offset)} * {' * '.join(item)}" if item else offset
-            kind = value_type(compute_element(block.type.element))
+            kind = storage_type(compute_element(block.type.element))
             return [f"{kind}* const {place.pointer} = {self.locals[leaf.name]} + {_factor(offset)};"]
         if not leaf.addresses:
             return []
