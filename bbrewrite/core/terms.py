@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 from bbrewrite.core.addresses import Address
 
@@ -39,6 +39,10 @@ class Term:
         """The same operator on other operands."""
         assert not children
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is found from the fields stays behind: the hash of a name is another in every process.
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @cached_property
     def free(self) -> frozenset[str]:

@@ -14,6 +14,7 @@ from bbrewrite.lang.sources import read_rule_sources
 from bbrewrite.rules.check import check_rules
 from bbrewrite.rules.declarations import Declarations
 from bbrewrite.rules.expressions import Vocabulary
+from bbrewrite.rules.remembered import remembered_rules
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.rules.syntax import parse_tree
 
@@ -23,7 +24,8 @@ def load_rules(path: Path | str, table: OperatorTable | None = None) -> RuleSet:
 
     An empty directory is an empty rule set. Raises InputError.
     """
-    return parse_rules(read_rule_sources(path), table)
+    sources = read_rule_sources(path)
+    return parse_rules(sources, table) if table else remembered_rules(sources, parse_rules)
 
 
 def parse_rules(sources: Sequence[Source], table: OperatorTable | None = None) -> RuleSet:
