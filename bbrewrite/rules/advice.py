@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from bbrewrite.core.spans import Source, Span
 from bbrewrite.lang.diagnostics import Diagnostic
 from bbrewrite.rules.conditions import verdict
+from bbrewrite.rules.contradictions import contradiction_warnings
 from bbrewrite.rules.duplicates import duplicate_warnings
 from bbrewrite.rules.growth import growth_warnings
 from bbrewrite.rules.rules import Condition, Rule
@@ -24,6 +25,7 @@ def rule_warnings(
     if rule.both_ways:
         yield from scope_warnings(right, left, rule.conditions)
     yield from _idle_conditions(conditions)
+    yield from contradiction_warnings(conditions)
     if not rule.matches[0][0]:
         ways = [(left.terms[0], right.terms[0]), (right.terms[0], left.terms[0])]
         found = [warning for way in ways[: 1 + rule.both_ways] for warning in growth_warnings(*way, rule.span)]

@@ -63,7 +63,7 @@ def _may_depend(term: Term, index: str) -> bool:
 def _compared(comparison: str, left: Term, right: Term) -> bool | None:
     if left == right:
         return comparison in ("equal", "less_equal", "greater_equal")
-    (low, high), (least, most) = _range(left), _range(right)
+    (low, high), (least, most) = range_of(left), range_of(right)
     match comparison:
         case "less":
             return _decided(high < least, low >= most)
@@ -83,18 +83,18 @@ def _decided(holds: bool, fails: bool) -> bool | None:
     return True if holds else False if fails else None
 
 
-def _range(term: Term) -> Range:
-    """Bounds of a number; extents are at least 0."""
+def range_of(term: Term) -> Range:
+    """Bounds of a number that a condition compares; extents are at least 0."""
     match term:
         case Number(value):
             return (value, value)
         case Size():
             return (0, math.inf)
         case Apply("negate", (inner,)):
-            low, high = _range(inner)
+            low, high = range_of(inner)
             return (-high, -low)
         case Apply("add" | "subtract" | "multiply" | "divide" as name, (left, right)):
-            return _combined(name, _range(left), _range(right))
+            return _combined(name, range_of(left), range_of(right))
         case _:
             return _ANYTHING
 

@@ -95,3 +95,19 @@ def test_a_rule_that_is_in_order_has_no_warning() -> None:
     text = '# sum_i c x_i = c sum_i x_i\nrule hoist "out"\n    reduce(sum, i, x * c)  =>  reduce(sum, i, x) * c\n'
     assert parse_rules([Source("a.rules", text + "    where i not in free(c)\n")]).warnings == ()
     assert [w.code for w in parse_rules([Source("a.rules", text)]).warnings] == ["scope"]
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        "nonnegative(x), nonnegative(-x)",
+        "x <= 1, 1 <= x, x != 2",
+        "positive(x), x < 0.5, nonzero(-x)",
+        "x <= y, y <= x",
+        "positive(x), positive(-y)",
+        "finite(x), x < inf",
+    ],
+)
+def test_conditions_that_may_hold_together(conditions: str) -> None:
+    text = f'rule r "meaning"\n    log(x) * y  =>  y\n    where {conditions}\n'
+    assert parse_rules([Source("a.rules", text)]).warnings == ()
