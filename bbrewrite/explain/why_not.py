@@ -31,7 +31,7 @@ from bbrewrite.explain.near_matches import (
     nearest_match,
 )
 from bbrewrite.explain.replay import with_root_sizes
-from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
+from bbrewrite.lang.diagnostics import Diagnostic, InputError, all_of, did_you_mean
 from bbrewrite.rules.rules import (
     FACTS,
     PHASES,
@@ -91,7 +91,7 @@ def find_rule(name: str, ruleset: RuleSet) -> Rule:
         if rule.name == name:
             return rule
     names = [rule.name for rule in ruleset.rules]
-    hint = did_you_mean(name, names) or (f"the rules are {', '.join(names)}" if names else "there are no rules")
+    hint = did_you_mean(name, names) or all_of("the rules are", names) or "there are no rules"
     raise InputError([Diagnostic("unknown-rule", f"there is no rule `{name}`", hint=hint)])
 
 

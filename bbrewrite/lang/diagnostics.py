@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import difflib
 import re
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from bbrewrite.core.spans import Span
 
-_LISTED_WIDTH = 90  # of names in a hint
+_LISTED_WIDTH = 90  # of a line of names in a hint
 _SHOWN_WIDTH = 140  # a longer line is cut around the place that is meant
 # Of a message: a longer word (a name, a path) or text (an expression) is cut, since nobody reads on.
 _LONGEST_WORD = 160
@@ -31,7 +32,7 @@ class Related:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One fault. `code` is a short stable name ("unknown-name"); `hint` says what to do about it.
+    """One fault. `code` is a short stable name ("unknown-name"); `hint` says what to do about it, on a line or more.
 
     `span` is None where the fault is in no text (a missing file); the message then names the place itself.
     A "warning" is printed and stops nothing: the text has a meaning, perhaps not the one that was meant.
@@ -51,7 +52,8 @@ class Diagnostic:
         else:
             lines = [f"{self.span}: {self.severity}[{self.code}]: {shortened(self.message)}", *_excerpt(self.span)]
         if self.hint:
-            lines.append(f"  hint: {shortened(self.hint)}")
+            first, *more = map(shortened, self.hint.split("\n"))
+            lines += [f"  hint: {first}", *(f"    {line}" for line in more)]
         for other in self.related:
             lines += [f"  {other.span}: note: {shortened(other.message)}", *_excerpt(other.span)]
         return "\n".join(lines)
@@ -99,6 +101,12 @@ def listed(title: str, names: Iterable[str]) -> str:
     while rest and len(shown) + len(rest[0]) < _LISTED_WIDTH:
         shown += f"{', ' if shown else ''}{rest.pop(0)}"
     return f"{title}: {shown}{f' and {len(rest)} more' if rest else ''}" if shown else ""
+
+
+def all_of(title: str, names: Iterable[str]) -> str:
+    """A hint that lists all names in order, on as many lines as they need, or "" where there are none."""
+    lines = textwrap.wrap(", ".join(sorted(set(names))), _LISTED_WIDTH, break_long_words=False)
+    return "\n".join((title, *lines)) if lines else ""
 
 
 def _excerpt(span: Span) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bbrewrite.rules.load import load_rules
 from tests.cli.conftest import Command, bbrewrite, rules  # noqa: F401  fixtures
 
 PROGRAM = """program p
@@ -124,6 +125,18 @@ def test_unknown_rule(bbrewrite: Command, tmp_path: Path) -> None:  # noqa: F811
     result = bbrewrite("why-not", "fuse_sibling", "p.bb")
     assert result.exit_code == 2
     assert "did you mean `fuse_siblings`?" in result.stderr
+
+
+def test_unknown_rule_that_is_like_no_other(bbrewrite: Command, tmp_path: Path, rules: Path) -> None:  # noqa: F811
+    (tmp_path / "p.bb").write_text(PROGRAM, encoding="utf-8")
+    result = bbrewrite("why-not", "NOSUCH", "p.bb")
+    assert result.exit_code == 2
+    first, title, *lines = result.stderr.splitlines()
+    assert first == "error[unknown-rule]: there is no rule `NOSUCH`"
+    assert title == "  hint: the rules are"
+    names = " ".join(lines).replace(",", " ").split()
+    assert names == sorted(rule.name for rule in load_rules(rules).rules)
+    assert max(map(len, lines)) <= 100
 
 
 def test_wrong_number_of_arguments(bbrewrite: Command) -> None:  # noqa: F811
