@@ -12,6 +12,8 @@ from bbrewrite.core.spans import Source, Span
 from bbrewrite.lang.diagnostics import Diagnostic, did_you_mean
 
 _COMMENT = re.compile(r'(?<!")#[^"\n]*$')
+# The last keyword of an item on a line, and whether it ends the line; texts and comments hold none.
+_ITEM = re.compile(r'^(?:[^"#]|"[^"]*")*\b(?P<kind>rule|op|monoid)\b(?P<end>\s*(?:#.*)?$)?')
 _CLAUSES = ("rule", "op", "monoid", "match", "then", "let", "where", "test")
 _SECTIONS = ("state", "identity", "element", "combine", "finish")
 # What the parser may have been waiting for, in the user's words, most telling first.
@@ -57,6 +59,8 @@ def syntax_error(source: Source, error: UnexpectedInput) -> Diagnostic:
     token = cast("Token", error.token)  # pyright: ignore[reportUnknownMemberType]
     wanted = set(error.accepts or error.expected)
     span = Span(source, token.line or 1, token.column or 1, max(1, len(token)))
+    if (fault := name_missing(source, span.line)) is not None:
+        return fault
     slip = _slip(source, token, wanted)
     if slip is not None:
         message, hint, width = slip
@@ -68,6 +72,19 @@ def syntax_error(source: Source, error: UnexpectedInput) -> Diagnostic:
         return Diagnostic("syntax", f"{what} too early{_in_words(wanted)}", end)
     hint = did_you_mean(str(token), (*_CLAUSES, "stays", *_SECTIONS)) if token.type == "NAME" else ""
     return Diagnostic("syntax", f"unexpected `{token}`{_in_words(wanted)}", span, hint)
+
+
+def name_missing(source: Source, line: int) -> Diagnostic | None:
+    """The fault of the item to which a line belongs, where the line of its keyword ends without a name."""
+    for number in range(line, 0, -1):
+        item = _ITEM.match(source.line(number))
+        if item is not None:
+            if number == line or item["end"] is None:
+                return None
+            kind = item["kind"]
+            message = f"this `{kind}` has no name: the name stands on the line of the word `{kind}`"
+            return Diagnostic("syntax", message, Span(source, number, item.start("kind") + 1, len(kind)))
+    return None
 
 
 def _unknown_character(source: Source, span: Span) -> Diagnostic:

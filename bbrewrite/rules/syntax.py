@@ -14,7 +14,7 @@ from bbrewrite.core.spans import Source, Span
 from bbrewrite.lang.chains import grouped
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.grammars import load_grammar
-from bbrewrite.rules.expectations import syntax_error
+from bbrewrite.rules.expectations import name_missing, syntax_error
 
 type Node = Tree[Token] | Token
 
@@ -68,11 +68,9 @@ def _faults_of_form(source: Source, tree: Tree[Token]) -> Iterator[Diagnostic]:
         if not isinstance(item, Tree):
             continue
         name = next(child for child in item.children if isinstance(child, Token))
-        before = source.line(name.line or 1)[: (name.column or 1) - 1]
-        if not before.strip():
-            kind = "op" if item.data == "operator" else str(item.data)
-            message = f"this `{kind}` has no name: the name stands on the line of the word `{kind}`"
-            yield Diagnostic("syntax", message, span_of(source, name))
+        fault = name_missing(source, name.line or 1)
+        if fault is not None:
+            yield fault
         yield from _depth_faults(source, item)
 
 
