@@ -63,7 +63,7 @@ def _parser() -> Lark:
 
 
 def _faults_of_form(source: Source, tree: Tree[Token]) -> Iterator[Diagnostic]:
-    """What the grammar cannot say: a name beside its keyword, a bound on depth, numbers that are numbers."""
+    """What the grammar cannot say: a name beside its keyword, an indented body, a bound on depth, numbers that are numbers."""
     for item in tree.children:
         if not isinstance(item, Tree):
             continue
@@ -71,7 +71,25 @@ def _faults_of_form(source: Source, tree: Tree[Token]) -> Iterator[Diagnostic]:
         fault = name_missing(source, name.line or 1)
         if fault is not None:
             yield fault
+        elif item.data == "rule":
+            yield from _indentation_faults(source, name.line or 1, item.meta.end_line)
         yield from _depth_faults(source, item)
+
+
+def _indentation_faults(source: Source, first: int, last: int) -> Iterator[Diagnostic]:
+    """The first line below a rule's name that is not indented under it."""
+    around = _indentation(source.line(first))
+    for line in range(first + 1, last + 1):
+        content = source.line(line).strip()
+        if content and not content.startswith("#") and _indentation(source.line(line)) <= around:
+            span = Span(source, line, _indentation(source.line(line)) + 1, len(content))
+            hint = "indent every line of the rule's body, by four spaces"
+            yield Diagnostic("syntax", "a rule's body is indented under its name", span, hint)
+            return
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _depth_faults(source: Source, item: Tree[Token]) -> Iterator[Diagnostic]:
