@@ -31,8 +31,9 @@ from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.memory import check_local_memory, check_memory
 from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.planner import Plan, candidate_plans, cheapest, plan_program
-from bbrewrite.plan.schedule import Machine
+from bbrewrite.plan.schedule import Machine, Scheduled
 from bbrewrite.plan.target import Target, host_target
 from bbrewrite.request import Request
 from bbrewrite.resources import cache_directory
@@ -222,13 +223,16 @@ def _fuse_whole(request: Request, target: Target | None, unfused: Plan | None = 
             )
         )
         plan, extract_ms = timed(
-            lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine, inlined.roots)
+            lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine, inlined.roots, scheduled)
         )
         return plan, graph, saturate_ms, extract_ms
 
+    # The unfused plan is among those that fusion chooses from, so its kernels are scheduled once for both forms.
+    scheduled: dict[KernelTerm, Scheduled] = {}
+    if unfused is None and rules.rules:
+        unfused = planned(replace(rules, rules=()))[0]
     fused, graph, saturate_ms, extract_ms = planned(rules)
-    if unfused is None:
-        unfused = planned(replace(rules, rules=()))[0] if rules.rules else fused
+    unfused = unfused or fused
     if rules.rules and 1 < len(fused.kernels.kernels) == len(unfused.kernels.kernels):
         cheapest_found = f"{unfused.seconds * 1e3:.3g} ms, estimated"
         note = f"nothing was fused: no plan was found that takes less time than the unfused program ({cheapest_found})"

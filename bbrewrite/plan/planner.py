@@ -13,7 +13,7 @@ from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.plan.cost import Cost
 from bbrewrite.plan.extract import ExtractedPlan, extract
 from bbrewrite.plan.kernel import KernelProgram
-from bbrewrite.plan.partition import Partition, fused_program, partition
+from bbrewrite.plan.partition import KernelTerm, Partition, fused_program, partition
 from bbrewrite.plan.schedule import Machine, Scheduled, schedule
 from bbrewrite.plan.term_costs import TermCosts
 
@@ -74,13 +74,15 @@ def plan_program(
     table: OperatorTable,
     machine: Machine,
     originals: Mapping[str, Term],
+    scheduled: dict[KernelTerm, Scheduled] | None = None,
 ) -> Plan:
     """The cheapest plan found for a program's outputs.
 
     `indices` are those of the e-graph's terms. `originals` are the terms of the unfused definitions: their plan is
-    always among those compared.
+    always among those compared. `scheduled` are kernels of this program that were scheduled before for this machine;
+    those that are scheduled now are added.
     """
-    return cheapest(candidate_plans(graph, program, indices, table, machine, originals))
+    return cheapest(candidate_plans(graph, program, indices, table, machine, originals, scheduled))
 
 
 def cheapest(plans: Sequence[Plan]) -> Plan:
@@ -97,21 +99,23 @@ def candidate_plans(
     table: OperatorTable,
     machine: Machine,
     originals: Mapping[str, Term],
+    scheduled: dict[KernelTerm, Scheduled] | None = None,
 ) -> list[Plan]:
     """The plans that are scheduled: the unfused one, then the most promising by the extractor's estimate."""
     indices = indices.with_extents(machine.extents)
     inputs = {tensor.name: tensor for tensor in program.inputs}
     outputs = tuple(tensor.name for tensor in program.outputs)
-    originals = {name: originals[name] for name in outputs}
+    unfused = {name: originals[name] for name in outputs}
     costs = TermCosts(table, indices, inputs, machine.target)
     extraction = extract(graph, outputs, costs)
-    scheduled: dict[object, Scheduled] = {}
+    names = {**extraction.list_names, **{term: name for name, term in originals.items()}}
+    scheduled = {} if scheduled is None else scheduled
     plans: list[Plan] = []
-    for extracted in [ExtractedPlan(originals, 0.0), *extraction.plans[:PLANS_SCHEDULED]]:
+    for extracted in [ExtractedPlan(unfused, 0.0), *extraction.plans[:PLANS_SCHEDULED]]:
         # The estimate hoists everything and fills all processors: no schedule of a plan is faster.
         if plans and min(plan.seconds for plan in plans) <= extracted.estimate:
             break
-        parts = partition(extracted.roots, extraction.list_names, program, indices, table)
+        parts = partition(extracted.roots, names, program, indices, table)
         plans.append(_planned(extracted.roots, parts, program, indices, table, machine, scheduled))
     return plans
 
@@ -123,7 +127,7 @@ def _planned(
     indices: IndexTable,
     table: OperatorTable,
     machine: Machine,
-    scheduled: dict[object, Scheduled],
+    scheduled: dict[KernelTerm, Scheduled],
 ) -> Plan:
     tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in program.inputs}
     tensors |= {output.tensor.name: output.tensor for kernel in parts.kernels for output in kernel.outputs}

@@ -1,4 +1,4 @@
-"""Checked rule sets, kept from one process to the next: parsing and checking rules takes longer than planning with them.
+"""Checked rule sets, kept from one process to the next: to parse and check rules takes longer than to plan with them.
 
 One file in the user's cache directory for each set of rule files, overwritten when their text or this package changes.
 What cannot be read or written is no fault: the rules are then parsed.
