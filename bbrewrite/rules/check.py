@@ -70,7 +70,7 @@ class _RuleReader:
         self._check_casts((*rewrites, *matches) if both_ways else rewrites, body)
         if both_ways:
             self._check_bound(left, right, extra=(), side="right")
-        placed = self._conditions(left, matches, clauses)
+        placed = self._conditions(left, right, matches, clauses)
         conditions = tuple(condition for condition, _ in placed)
         equations = self._equations(matches, rewrites, body)
         if len(self._faults) == faults:
@@ -164,14 +164,22 @@ class _RuleReader:
             found.append((str(name), substituted(reader.term(value), lets)))
         return tuple(found)
 
-    def _check_bound(self, users: Expressions, binders: Expressions, extra: tuple[str, ...], side: str) -> None:
+    def _check_bound(
+        self,
+        users: Expressions,
+        binders: Expressions,
+        extra: tuple[str, ...],
+        side: str,
+        others: tuple[Expressions, ...] = (),
+    ) -> None:
+        """Every name of `users` is one of `binders` or `extra`; `others` are further users of the binders' names."""
         known = {*binders.names.variables, *binders.names.indices, *extra}
         used = {**users.names.variables, **users.names.indices}
         for name, span in used.items():
             if name not in known and not self._left_is_known:
                 continue  # the left side holds a fault already, and names that could not be read
             if name not in known:
-                hint = did_you_mean(name, known) or _left_over(users, binders)
+                hint = _meant(name, (users, *others), binders, extra, side)
                 self._faults.append(Diagnostic("unbound-name", f"`{name}` is not on the {side} side", span, hint))
                 continue
             if name in extra and name in users.names.indices:
@@ -217,7 +225,9 @@ class _RuleReader:
         if any(isinstance(node, Cast) for _, term in rewrites for node in walk(term)):
             self._fault("cast", "a cast may be matched, not made: values are rounded where they are stored", body)
 
-    def _conditions(self, left: Expressions, matches: Named, clauses: list[Node]) -> list[tuple[Condition, Span]]:
+    def _conditions(
+        self, left: Expressions, right: Expressions, matches: Named, clauses: list[Node]
+    ) -> list[tuple[Condition, Span]]:
         found: list[tuple[Condition, Span]] = []
         for clause in clauses:
             if not (isinstance(clause, Tree) and clause.data == "conditions"):
@@ -226,7 +236,8 @@ class _RuleReader:
                 reader = self._reader()
                 assert isinstance(node, Tree)
                 condition = read_condition(reader, node)
-                self._check_bound(reader, left, extra=tuple(name for name, _ in matches), side="left")
+                extra = tuple(name for name, _ in matches)
+                self._check_bound(reader, left, extra, "left", others=(right,))
                 if condition is not None:
                     found.append((condition, span_of(self._source, node)))
         return found
@@ -243,11 +254,17 @@ def _side(reader: Expressions, terms: Named) -> Side:
     return Side(tuple(term for _, term in terms), reader.names.variables, reader.names.indices)
 
 
-def _left_over(users: Expressions, binders: Expressions) -> str:
-    """A hint: the names that one side has and the other does not use are what may have been meant."""
-    known: Sequence[str] = [*binders.names.variables, *binders.names.indices]
-    used = {*users.names.variables, *users.names.indices}
-    unused = [name for name in known if name not in used]
+def _meant(name: str, users: Sequence[Expressions], binders: Expressions, extra: tuple[str, ...], side: str) -> str:
+    """A hint: a name like it, or the one of its kind that one side has and nothing else uses, or all of its kind."""
+    is_index = name in users[0].names.indices
+    known = [*(binders.names.indices if is_index else binders.names.variables)]
+    near = did_you_mean(name, known if is_index else (*known, *extra))
+    if near:
+        return near
+    used = {found for user in users for found in (*user.names.variables, *user.names.indices)}
+    unused = [found for found in known if found not in used]
     if len(unused) == 1:
         return f"did you mean `{unused[0]}`, which is not used here?"
-    return f"known here: {', '.join(known)}" if known else ""
+    if known:
+        return f"{'indices' if is_index else 'values'} known here: {', '.join(known)}"
+    return f"the {side} side names no {'index' if is_index else 'value'}"

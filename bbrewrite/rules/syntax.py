@@ -63,7 +63,7 @@ def _parser() -> Lark:
 
 
 def _faults_of_form(source: Source, tree: Tree[Token]) -> Iterator[Diagnostic]:
-    """What the grammar cannot say: a name beside its keyword, an indented body, a bound on depth, numbers that are numbers."""
+    """What the grammar cannot say: a name beside its keyword, an indented body, a bound on depth, finite numbers."""
     for item in tree.children:
         if not isinstance(item, Tree):
             continue
