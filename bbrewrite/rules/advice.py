@@ -5,7 +5,7 @@ A warning never stops a rule from being used; `fuzz` decides whether it is sound
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bbrewrite.core.spans import Source, Span
 from bbrewrite.lang.diagnostics import Diagnostic
@@ -13,17 +13,19 @@ from bbrewrite.rules.conditions import verdict
 from bbrewrite.rules.contradictions import contradiction_warnings
 from bbrewrite.rules.duplicates import duplicate_warnings
 from bbrewrite.rules.growth import growth_warnings
+from bbrewrite.rules.kinds import Use
 from bbrewrite.rules.rules import Condition, Rule
-from bbrewrite.rules.scope import Side, scope_warnings
+from bbrewrite.rules.scope import Side, rebound_warnings, scope_warnings
 
 
 def rule_warnings(
-    rule: Rule, left: Side, right: Side, conditions: Sequence[tuple[Condition, Span]]
+    rule: Rule, left: Side, right: Side, conditions: Sequence[tuple[Condition, Span]], uses: Iterable[Use]
 ) -> Iterator[Diagnostic]:
-    """Warnings about one rule; `conditions` are the rule's, each with its place."""
+    """Warnings about one rule; `conditions` are the rule's, each with its place, `uses` its operands."""
     yield from scope_warnings(left, right, rule.conditions)
     if rule.both_ways:
         yield from scope_warnings(right, left, rule.conditions)
+    yield from rebound_warnings(uses)
     yield from _idle_conditions(conditions)
     yield from contradiction_warnings(conditions)
     if not rule.matches[0][0]:

@@ -92,7 +92,8 @@ class _RuleReader:
             tests,
         )
         if len(self._faults) == faults:
-            self._faults += rule_warnings(rule, _side(left, matches), _side(right, rewrites), placed)
+            uses = [*left.uses, *right.uses]
+            self._faults += rule_warnings(rule, _side(left, matches), _side(right, rewrites), placed, uses)
         return rule
 
     def _reader(self) -> Expressions:

@@ -26,7 +26,7 @@ def verdict(condition: Condition) -> bool | None:
         case NotFree(index, term):
             if index in term.free:
                 return False
-            return None if _may_depend(term, index) else True
+            return None if may_depend(term, index) else True
         case IsConst(Number() | Size()) | IsScalar(Number() | Size()):
             return True
         case Fact(fact, Number(value)):
@@ -49,7 +49,7 @@ def _holds(fact: str, value: float) -> bool:
             return math.isfinite(value)
 
 
-def _may_depend(term: Term, index: str) -> bool:
+def may_depend(term: Term, index: str) -> bool:
     """Whether a variable stands in a term outside all loops over the index."""
     match term:
         case Local():
@@ -57,7 +57,7 @@ def _may_depend(term: Term, index: str) -> bool:
         case Map(bound) | Reduce(_, bound) if bound == index:
             return False
         case _:
-            return any(_may_depend(child, index) for child in term.children)
+            return any(may_depend(child, index) for child in term.children)
 
 
 def _compared(comparison: str, left: Term, right: Term) -> bool | None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from bbrewrite.core.spans import Span
 from bbrewrite.core.terms import At, Component, Local, Map, Pair, Reduce, Term, walk
 from bbrewrite.lang.diagnostics import Diagnostic, Related
+from bbrewrite.rules.conditions import may_depend
+from bbrewrite.rules.kinds import Use
 from bbrewrite.rules.rules import Condition, NotFree
 
 type Loops = frozenset[str]
@@ -40,6 +42,24 @@ def scope_warnings(before: Side, after: Side, conditions: Sequence[Condition]) -
         if left or entered:
             yield _warning(name, sorted(left), sorted(entered), before, after)
     yield from _escaped_indices(before, after)
+
+
+def rebound_warnings(uses: Iterable[Use]) -> Iterator[Diagnostic]:
+    """A warning for each loop of which an inner loop over the same index takes everything that could depend on it.
+
+    Beside other variables an inner loop may well be over the same index: sum_i (x_i / max_i x_i).
+    """
+    for use in uses:
+        match use.parent:
+            case Map(index) | Reduce(_, index):
+                body = use.operand
+            case _:
+                continue
+        inner = (node.index for node in walk(body) if isinstance(node, Map | Reduce))
+        if index in inner and index not in body.free and not may_depend(body, index):
+            message = f"`{index}` is bound again inside the loop over `{index}`, where nothing else can depend on it"
+            hint = "give one of the two loops another name: two names may stand for one index"
+            yield Diagnostic("scope", message, use.span, hint, severity="warning")
 
 
 def loops_of_variables(terms: Iterable[Term]) -> dict[str, Loops]:
