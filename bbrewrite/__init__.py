@@ -18,6 +18,10 @@ __version__ = "0.1.0"
 __all__ = ["Program", "__version__", "compile"]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     # The command line starts at once: NumPy is imported when the interface for Python is first used.
     if name == "compile":

@@ -16,7 +16,7 @@ from bbrewrite.inputs import GivenArray, load_arrays, resolve_extents
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lang.sources import read_source
-from bbrewrite.lower.bounds import check_bounds
+from bbrewrite.lower.bounds import check_bounds, check_equal_extents
 from bbrewrite.lower.lowering import lower
 from bbrewrite.lower.repeats import expand_repeats
 from bbrewrite.rules.rules import RuleSet
@@ -49,8 +49,12 @@ def read_program(path: Path, table: OperatorTable | None = None) -> Program:
 
 
 def with_choices(program: Program, extents: Mapping[str, int], blocks: Mapping[str, int]) -> Program:
-    """The program with extents of root indices and block sizes fixed. Raises InputError for an unknown index."""
+    """The program with extents of root indices and block sizes fixed.
+
+    Raises InputError for an unknown index, and where reads need extents to be equal that are not.
+    """
     indices = program.indices.with_extents(extents)
+    check_equal_extents(program.equal_extents, indices)
     for name in blocks:
         if name not in indices:
             names = [index.name for index in indices]
@@ -82,10 +86,10 @@ def make_request(
     """Loads the given arrays, settles extents and block sizes, checks reads, and lowers. Raises InputError."""
     given = load_arrays(program, inputs)
     extents = resolve_extents(program, sizes, given)
-    if isinstance(program, ArrayProgram):
-        program = expand_repeats(replace(program, indices=program.indices.with_extents(extents)))
-        check_bounds(program, extents, rules.table)
     chosen = with_choices(program, extents, blocks)
+    if isinstance(chosen, ArrayProgram):
+        chosen = expand_repeats(chosen)
+        check_bounds(chosen, extents, rules.table)
     indices, notes = cut_to_extents(chosen.indices, extents)
     chosen = replace(chosen, indices=indices)
     processors = threads or default_threads()

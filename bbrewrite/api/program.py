@@ -20,6 +20,8 @@ from bbrewrite.runtime.signature import Argument
 type Array = npt.NDArray[Any]
 type Load = Callable[[CompileRequest], tuple[Record, Runner]]
 
+_NUMBERS: tuple[type[Any], ...] = (bool, int, float, np.bool, np.integer, np.floating)
+
 
 class Runner(Protocol):
     """What calls a program: machine code, or the NumPy executor of kernels.
@@ -43,7 +45,7 @@ class Program:
     threads may run at once, and do not hold Python's global lock.
 
     Raises TypeError for a wrong number of arrays, ValueError where an array does not fit or contradicts an `assume`,
-    and InputError where extents make a read leave its tensor.
+    and InputError where extents make a read leave its tensor, or differ where a read needs them equal.
     """
 
     def __init__(self, request: CompileRequest, load: Load, weights: Mapping[str, Array] | None = None) -> None:
@@ -107,8 +109,11 @@ class Program:
         return tuple(results) if len(results) > 1 else results[0]
 
     def _bind(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Array]:
+        names = ", ".join(self.inputs)
+        for name in named:
+            if name not in self.inputs:
+                raise TypeError(f"there is no array {name}; the arrays are {names}")
         if len(arrays) + len(named) != len(self._inputs):
-            names = ", ".join(self.inputs)
             raise TypeError(f"{len(self._inputs)} arrays are needed ({names}), {len(arrays) + len(named)} were given")
         bound: dict[str, Array] = {}
         given = dict(zip(self.inputs, arrays, strict=False))
@@ -153,7 +158,7 @@ class Program:
         sizes = tuple(extents[name] for name in self._record.signature.extents)
         if sizes in self._accepted:
             return True
-        if self._record.reads_move:
+        if self._record.extents_matter:
             from bbrewrite.api.stages import check_extents
 
             check_extents(self._request, extents)
@@ -175,7 +180,7 @@ def _as_array(argument: Argument, value: Any) -> Array:
         return value
     if hasattr(value, "__dlpack__"):  # a subclass of NumPy's array is taken as one
         return from_dlpack(value)
-    if isinstance(value, bool | int | float):
+    if isinstance(value, (*_NUMBERS, argument.numpy_type.type)):
         return np.asarray(value, argument.numpy_type)
     raise ValueError(f"{argument.name} must be an array, not {type(value).__name__}")
 

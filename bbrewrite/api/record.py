@@ -48,18 +48,19 @@ class CompileRequest:
 class Record:
     """How a compiled program is called, and the extents of root indices for which it was planned.
 
-    `reads_move` tells that the program reads at computed addresses, which may leave their tensor at other extents.
+    `extents_matter` tells that reads may be wrong at other extents: they are at computed addresses, or at indices whose
+    extents are those of the axis only as declared.
     """
 
     signature: Signature
     extents: Mapping[str, int]
-    reads_move: bool
+    extents_matter: bool
 
     def to_json(self) -> str:
-        told = {"extents": dict(self.extents), "reads_move": self.reads_move}
+        told = {"extents": dict(self.extents), "extents_matter": self.extents_matter}
         return json.dumps({**told, "signature": json.loads(self.signature.to_json())}, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Record:
         told = json.loads(text)
-        return cls(Signature.from_json(json.dumps(told["signature"])), told["extents"], told["reads_move"])
+        return cls(Signature.from_json(json.dumps(told["signature"])), told["extents"], told["extents_matter"])

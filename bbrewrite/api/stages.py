@@ -65,7 +65,7 @@ def plan_for_numpy(request: CompileRequest) -> tuple[Record, NumpyRunner]:
 
 
 def check_extents(request: CompileRequest, extents: Mapping[str, int]) -> None:
-    """Raises InputError where a read leaves its tensor at these extents."""
+    """Raises InputError where a read leaves its tensor at these extents, or needs others to be equal."""
     program, rules = _parsed(request)
     make_request(program, rules, extents)
 
@@ -93,7 +93,7 @@ def _planned(request: CompileRequest) -> tuple[Fusion, KernelProgram]:
 def _record(fusion: Fusion, kernels: KernelProgram, entry: EntryPoint) -> Record:
     request = fusion.request
     signature = signature_of(kernels, entry, request.blocks.assumptions)
-    return Record(signature, request.extents, _reads_move(request.blocks))
+    return Record(signature, request.extents, bool(request.program.equal_extents) or _reads_move(request.blocks))
 
 
 def _reads_move(program: BlockProgram) -> bool:

@@ -96,7 +96,8 @@ def codegen_command(target: str, architecture: str, output: Path, **options: Any
             files = cuda_files(request, architecture)
         else:
             fusion = fuse(request)
-            files = project_files(fusion.fused.kernels, request.rules.table, fusion.unfused.kernels)
+            kernels, unfused = fusion.fused.kernels, fusion.unfused.kernels
+            files = project_files(kernels, request.rules.table, unfused, request.program.equal_extents)
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():

@@ -5,9 +5,12 @@ They build without this project. Writing them to a directory is the caller's bus
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bbrewrite.codegen.cpp import EntryPoint, print_programs
 from bbrewrite.codegen.names import identifier
 from bbrewrite.core.elements import Element
+from bbrewrite.core.indices import EqualExtents
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.plan.kernel import KernelProgram
@@ -45,22 +48,28 @@ _ROLES = {
 
 
 def project_files(
-    program: KernelProgram, table: OperatorTable, fallback: KernelProgram | None = None
+    program: KernelProgram,
+    table: OperatorTable,
+    fallback: KernelProgram | None = None,
+    equal_extents: Iterable[EqualExtents] = (),
 ) -> dict[str, str]:
-    """The files by name; `fallback` is for extents of 0, see `print_programs`. Raises BlockTypeError."""
+    """The files by name; `fallback` is for extents of 0, see `print_programs`. Raises BlockTypeError.
+
+    `equal_extents` are those of the program before planning, for the header to tell.
+    """
     source = print_programs([program], table, fallback)
     (entry,) = source.entry_points
     name = identifier(program.name)
     headers = sorted((resource_directory("targets") / "cpp").glob("*.hpp"))
     return {
         f"{name}.cpp": source.text,
-        f"{name}.h": c_header(program, entry),
+        f"{name}.h": c_header(program, entry, equal_extents),
         **{path.name: path.read_text(encoding="utf-8") for path in headers},
         "CMakeLists.txt": _CMAKE.format(name=name),
     }
 
 
-def c_header(program: KernelProgram, entry: EntryPoint) -> str:
+def c_header(program: KernelProgram, entry: EntryPoint, equal_extents: Iterable[EqualExtents] = ()) -> str:
     """The declaration of a program's entry point for C and C++, with what each argument is."""
     guard = f"{identifier(program.name).upper()}_H"
     arguments = [*(c_argument(tensor, name) for tensor, name in entry.tensor_arguments)]
@@ -75,6 +84,7 @@ def c_header(program: KernelProgram, entry: EntryPoint) -> str:
     lines += [
         f" *   threads: how many threads to use, at least 1; {dependence}",
         " *",
+        *_equalities(program, entry, equal_extents),
         " * Arrays are dense and row-major. Outputs and intermediate memory must not overlap any other array. */",
     ]
     declaration = f"void {entry.name}(\n    " + ",\n    ".join(arguments) + ");"
@@ -97,6 +107,15 @@ extern "C" {{
 
 #endif
 """
+
+
+def _equalities(program: KernelProgram, entry: EntryPoint, equal_extents: Iterable[EqualExtents]) -> list[str]:
+    arguments = dict(entry.extent_arguments)
+    roots = [(program.indices.root(read.index), program.indices.root(read.axis)) for read in equal_extents]
+    pairs = {tuple(sorted(arguments[root] for root in pair)) for pair in roots if arguments.keys() >= set(pair)}
+    if not pairs:
+        return []
+    return [f" * Extents that must be equal: {', '.join(f'{one} = {other}' for one, other in sorted(pairs))}.", " *"]
 
 
 def c_argument(tensor: Tensor, name: str) -> str:

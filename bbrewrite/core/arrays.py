@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bbrewrite.core.addresses import Address
-from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.indices import EqualExtents, IndexTable
 from bbrewrite.core.programs import Assumption, Tensor
 from bbrewrite.core.spans import Span
 
@@ -118,6 +118,7 @@ class Repeat:
 class ArrayProgram:
     """A checked array program. `indices[...].block` holds the user's block sizes (all fixed), else None.
 
+    `equal_extents` are the reads that only some extents allow: they follow from the rest, but for their places.
     Stages after the front end take programs whose repeats are expanded (`lower/repeats.py`).
     """
 
@@ -127,6 +128,7 @@ class ArrayProgram:
     assumptions: tuple[Assumption, ...]
     definitions: tuple[ArrayDefinition, ...]
     repeats: tuple[Repeat, ...] = ()
+    equal_extents: tuple[EqualExtents, ...] = field(default=(), compare=False)
 
     @property
     def tensors(self) -> dict[str, Tensor]:

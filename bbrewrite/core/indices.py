@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from bbrewrite.core.spans import Span
+
 
 @dataclass(frozen=True)
 class Index:
@@ -22,6 +24,19 @@ class Index:
     same_as: str | None = None
     block: int | None = None
     block_is_fixed: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class EqualExtents:
+    """A read of a list at a plain `index` of another root than its `axis`, which declared extents made equal.
+
+    Other extents may not be equal, and then the read means nothing. `items` names what is read, `span` where.
+    """
+
+    index: str
+    axis: str
+    items: str
+    span: Span | None
 
 
 @dataclass(frozen=True)

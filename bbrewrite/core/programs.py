@@ -6,11 +6,11 @@ definition is a list of blocks in global memory (a buffer or an output), or a sc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from bbrewrite.core.elements import Element
-from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.indices import EqualExtents, IndexTable
 from bbrewrite.core.terms import Map, Term
 
 
@@ -60,13 +60,17 @@ class Definition:
 
 @dataclass(frozen=True)
 class BlockProgram:
-    """A block program; definitions are in an order in which each reads only earlier ones."""
+    """A block program; definitions are in an order in which each reads only earlier ones.
+
+    `equal_extents` are the reads that only some extents allow: they follow from the rest, but for their places.
+    """
 
     name: str
     indices: IndexTable
     inputs: tuple[Tensor, ...]  # inputs and weights in order of declaration
     assumptions: tuple[Assumption, ...]
     definitions: tuple[Definition, ...]
+    equal_extents: tuple[EqualExtents, ...] = field(default=(), compare=False)
 
     def tensor(self, name: str) -> Tensor:
         """The input or defined tensor of that name."""

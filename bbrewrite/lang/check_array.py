@@ -71,4 +71,5 @@ def check_array_program(parsed: Parsed, table: OperatorTable) -> ArrayProgram:
         raise InputError(faults)
     inputs = tuple(tensor for tensor in scope.tensors.values() if tensor.role in (Role.INPUT, Role.WEIGHT))
     indices = IndexTable.of(list(scope.indices.values()))
-    return ArrayProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions), repeats.found)
+    equal = tuple(scope.equal_extents)
+    return ArrayProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions), repeats.found, equal)

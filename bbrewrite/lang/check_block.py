@@ -8,7 +8,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
 from bbrewrite.core.spans import Span
 from bbrewrite.core.spreads import with_spreads
-from bbrewrite.core.terms import Apply, Map, Term
+from bbrewrite.core.terms import Apply, At, Map, Term, walk
 from bbrewrite.core.types import BlockType, BlockTypeError, ListType, StoredType, Typing
 from bbrewrite.lang import syntax
 from bbrewrite.lang.block_terms import BlockTerms
@@ -56,7 +56,8 @@ def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
         raise InputError(faults)
     inputs = tuple(tensor for tensor in scope.tensors.values() if tensor.role in (Role.INPUT, Role.WEIGHT))
     indices = IndexTable.of(list(scope.indices.values()))
-    return BlockProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions))
+    equal = tuple(scope.equal_extents)
+    return BlockProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions), equal)
 
 
 def _let(scope: Scope, statement: syntax.LetStatement) -> None:
@@ -112,6 +113,12 @@ def _checked(
     except BlockTypeError as error:
         scope.report("type", str(error), spans.get(origins.get(error.term, error.term), name))
         return None
+    for node in walk(term):
+        if isinstance(node, At):
+            plain, items = node.address.plain_index, typing.of(node.items)
+            if plain is not None and isinstance(items, ListType):
+                span = spans.get(origins.get(node, node), name)
+                scope.note_extents(plain, items.index, f"a list over {items.index}", span)
     indices: list[str] = []
     while isinstance(found, ListType):
         indices.append(found.index)

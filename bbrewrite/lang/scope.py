@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import isinf
 
 from bbrewrite.core.elements import Element
-from bbrewrite.core.indices import Index, IndexTable
+from bbrewrite.core.indices import EqualExtents, Index, IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption, Tensor
 from bbrewrite.core.spans import Span
@@ -57,6 +57,7 @@ class Scope:
         self.tensors: dict[str, Tensor] = {}
         self.lets: dict[str, Term] = {}
         self.assumptions: list[Assumption] = []
+        self.equal_extents: dict[EqualExtents, None] = {}  # a set in order: a `def` is checked at each call
         self.broken = set(broken)
         self.defining = ""  # the name whose definition is being checked
         self._later: dict[str, Span] = {}
@@ -118,6 +119,7 @@ class Scope:
     def check_extents(self, plain: str, axis: str, tensor: str, span: Span, calls: tuple[Related, ...] = ()) -> bool:
         """Whether `tensor` may be read at an index instead of its own `axis`; reports where not."""
         if self.index_table.same_extent(plain, axis):
+            self.note_extents(plain, axis, tensor, span)
             return True
         both_known = None not in (self.index_table.extent(plain), self.index_table.extent(axis))
         verb = "has" if both_known else "may have"
@@ -126,6 +128,11 @@ class Scope:
         places = tuple(Related(self.names[name].span, f"`{name}` is declared here") for name in (plain, axis))
         self.report("extent", message, span, hint, (*places, *calls))
         return False
+
+    def note_extents(self, plain: str, axis: str, items: str, span: Span) -> None:
+        """Keeps a read that only declared extents allow, for a check of those that are chosen later."""
+        if self.index_table.root(plain) != self.index_table.root(axis):
+            self.equal_extents[EqualExtents(plain, axis, items, span)] = None
 
     def check_number(self, node: syntax.NumberSyntax) -> None:
         """Reports a number that no float holds."""

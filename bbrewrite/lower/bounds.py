@@ -3,12 +3,14 @@
 A read at an address reaches its extremes at corners of the index ranges. A corner at which it leaves its tensor is an
 error, unless a `where` above the read does not select it there; whether the condition holds is evaluated where it is
 made of indices, sizes and numbers. What depends on data is left to the reference evaluation, which sees it.
+
+A read at an index that is not its axis, but has its extent, covers the tensor: that must hold at all extents.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from bbrewrite.core.arrays import (
     Position,
     SizeOf,
 )
-from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.indices import EqualExtents, IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.interpret.scalar_functions import Array, apply_function
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
@@ -34,9 +36,27 @@ type _Guard = tuple[ArrayExpression, bool]  # a condition, and whether it holds 
 _MOST_CORNER_INDICES = 10  # 2^10 corners of one read are quick; a read with more indices is left to the reference
 
 
+def check_equal_extents(equal: Iterable[EqualExtents], indices: IndexTable) -> None:
+    """Raises InputError for every read of a program, of either level, that only extents other than these allow."""
+    faults = [_unequal(read, indices) for read in equal if not indices.same_extent(read.index, read.axis)]
+    if faults:
+        raise InputError(faults)
+
+
+def _unequal(read: EqualExtents, indices: IndexTable) -> Diagnostic:
+    names = (read.index, read.axis)
+    extents = " and ".join(f"size({name}) is {indices.extent(name)}" for name in names)
+    message = f"{read.items} is read at {read.index}, but {extents}"
+    earlier, later = (index.name for index in indices if index.name in map(indices.root, names))
+    hint = f"declare `index {later} = {earlier}`, or give both one size"
+    return Diagnostic("extent", message, read.span, hint)
+
+
 def check_bounds(program: ArrayProgram, extents: Mapping[str, int], table: OperatorTable) -> None:
     """Raises InputError for every read that leaves its tensor. `extents` gives the extents of all root indices."""
-    checker = _Checker(program, program.indices.with_extents(extents), table)
+    indices = program.indices.with_extents(extents)
+    check_equal_extents(program.equal_extents, indices)
+    checker = _Checker(program, indices, table)
     faults = [fault for definition in program.definitions for fault in checker.definition(definition)]
     if faults:
         raise InputError(faults)
@@ -76,9 +96,7 @@ class _Checker:
             return None
         tensor = self._tensors[read.tensor]
         for address, index in zip(read.addresses, tensor.indices, strict=True):
-            plain = address.plain_index
-            # Indices of equal default extents may have other ones now.
-            if plain is not None and self._extent(plain) <= self._extent(index):
+            if address.plain_index is not None:
                 continue
             names = sorted(address.index_names.union(*(free_indices(condition) for condition, _ in guards)))
             if len(names) > _MOST_CORNER_INDICES:

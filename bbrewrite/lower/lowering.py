@@ -23,4 +23,5 @@ def lower(program: ArrayProgram, table: OperatorTable) -> BlockProgram:
     tensors: dict[str, Tensor] = expanded.tensors
     fresh = FreshIndices(choose_blocking(expanded), {*tensors, *table.operators, *table.monoids})
     definitions: list[Definition] = [lower_definition(d, tensors, fresh, table) for d in expanded.definitions]
-    return BlockProgram(program.name, fresh.indices, program.inputs, program.assumptions, tuple(definitions))
+    inputs, equal = program.inputs, program.equal_extents
+    return BlockProgram(program.name, fresh.indices, inputs, program.assumptions, tuple(definitions), equal)

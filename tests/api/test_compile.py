@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import bbrewrite
+from bbrewrite.core.elements import Element
 from bbrewrite.lang.diagnostics import InputError
 
 LINEAR = """\
@@ -103,7 +104,9 @@ def test_arrays_that_do_not_fit() -> None:
     x, w, b = _arrays(6, 8, 5)
     faults = [
         ((x, w), {}, TypeError, r"3 arrays are needed \(X, W, b\), 2 were given"),
-        ((x, w), {"c": b}, TypeError, "no array was given for b"),
+        ((x, w), {"c": b}, TypeError, "there is no array c; the arrays are X, W, b"),
+        ((x, w, b), {"c": b}, TypeError, "there is no array c"),
+        ((), {"X": x, "W": w}, TypeError, r"3 arrays are needed \(X, W, b\), 2 were given"),
         ((x, w), {"X": x}, TypeError, "X is given twice"),
         ((x, w, b[:-1]), {}, ValueError, "b has n = 4, another array n = 5"),
         ((x, w, w), {}, ValueError, r"b\[n\] was given an array of shape \(8, 5\)"),
@@ -142,6 +145,57 @@ def test_reads_are_checked_at_the_extents_of_the_arrays() -> None:
     np.testing.assert_array_equal(program(np.arange(5, dtype=np.float32)), [1, 2, 3, 0, 0])
     with pytest.raises(InputError, match=r"X\[n \+ 1\]"):
         program(np.arange(3, dtype=np.float32))
+
+
+TWINS = [
+    "program twins\nindex m = 6, n = 6\ninput X[m], Z[n] : f32\noutput Y[n] = X[n] * Z[n]\n",
+    "program twins\nindex m = 6, n = 6\ninput X[m], Z[n] : f32\nS[m] = 2 * X[m]\n"
+    "D[m] = sum[n](where(n == m, S[n] * Z[n], 0))\noutput Y[m] = D[m] / 2\n",
+    "block program twins\nindex m = 6, n = 6\ninput X[m], Z[n] : f32\noutput Y = map n: X[n] * Z[n]\n",
+]
+
+
+@pytest.mark.parametrize("target", ["cpp", "numpy"])
+@pytest.mark.parametrize("text", TWINS)
+def test_extents_equal_as_declared_only(text: str, target: str) -> None:
+    program = bbrewrite.compile(text, target=target)  # pyright: ignore[reportArgumentType]
+    for m, n in ((6, 6), (9, 9), (9, 6), (6, 9), (2, 6), (16, 2), (2, 2), (0, 6), (9, 6)):
+        x, z = np.arange(m, dtype=np.float32), np.ones(n, np.float32)
+        if m == n:
+            np.testing.assert_array_equal(program(x, z), x)
+            continue
+        with pytest.raises(InputError, match=r"declare `index n = m`") as caught:
+            program(x, z)
+        assert caught.value.diagnostics[0].span is not None
+
+
+def test_an_extent_of_no_array_is_the_planned_one() -> None:
+    text = "program twins\nindex m = 1000, n = 1000\ninput X[m] : f32\noutput Y[n] = X[n]\n"
+    program = bbrewrite.compile(text)
+    np.testing.assert_array_equal(program(np.arange(1000, dtype=np.float32)), np.arange(1000))
+    for extent in (16, 1001):
+        with pytest.raises(InputError, match=rf"size\(n\) is 1000 and size\(m\) is {extent}"):
+            program(np.zeros(extent, np.float32))
+    with pytest.raises(InputError, match=r"size\(n\) is 1000 and size\(m\) is 16"):
+        bbrewrite.compile(text, sizes={"m": 16})
+
+
+@pytest.mark.parametrize("number", [2, 2.0, True, np.float32(2), np.float64(2), np.int64(2), np.bool(True)])
+@pytest.mark.parametrize("element", ["f32", "bf16", "i32"])
+def test_numbers_of_python_and_numpy(number: object, element: str) -> None:
+    program = bbrewrite.compile(f"program number\ninput a : {element}\noutput Y : f32 = a + 1\n", target="numpy")
+    assert program(number) == float(number) + 1  # pyright: ignore[reportArgumentType]
+
+
+def test_a_number_of_the_declared_type() -> None:
+    for element in Element:
+        if element not in (Element.INDEX, Element.NUMBER, Element.BOOL):
+            text = f"program number\ninput a : {element.value}\noutput Y : f32 = a + 1\n"
+            assert bbrewrite.compile(text, target="numpy")(element.numpy_type.type(2)) == 3
+
+
+def test_the_module_lists_what_it_has() -> None:
+    assert {"compile", "Program", "__version__"} <= set(dir(bbrewrite))
 
 
 def test_assumptions_are_checked() -> None:

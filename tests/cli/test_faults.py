@@ -176,3 +176,39 @@ def test_an_unsound_rule_that_equates_numbers(bbrewrite: Command, scaled_sum: Pa
     result = bbrewrite("run", "unsound.rules", "p.bb", "--target", "numpy")
     assert result.exit_code in (1, 2), result.output
     assert "Traceback" not in result.output
+
+
+TWINS = {
+    "arrays": "program twins\nindex m = 4, n = 4\ninput X[m] : f32\noutput Y[n] = X[n]\n",
+    "definitions": "program twins\nindex m = 4, n = 4\ninput X[n] : f32\nS[n] = 2 * X[n]\n"
+    "output Y[m] = sum[n](where(n == m, S[m], 0))\n",
+    "blocks": "block program twins\nindex m = 4, n = 4\ninput X[m] : f32\noutput Y = map n: X[n]\n",
+}
+
+
+@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("command", ["run", "fuse", "bench", "lower", "codegen"])
+def test_extents_that_a_read_needs_equal(bbrewrite: Command, rules: Path, command: str, name: str) -> None:
+    Path("twins.bb").write_text(TWINS[name])
+    paths = ["twins.bb"] if command == "lower" else [rules, "twins.bb"]
+    options = ["-o", "out"] if command == "codegen" else []
+    for size in ("m=5", "n=5"):
+        message = _refused(bbrewrite, command, *paths, *options, "--size", size)
+        assert "twins.bb:" in message
+        assert "^" in message
+        assert "declare `index n = m`" in message
+    assert not Path("out").exists()
+    if command in ("lower", "codegen"):
+        result = bbrewrite(command, *paths, *options, "--size", "m=5", "--size", "n=5")
+        assert result.exit_code == 0, result.output
+    if command == "codegen":
+        assert "Extents that must be equal: size_m = size_n." in Path("out/twins.h").read_text()
+
+
+def test_given_arrays_that_a_read_needs_equal(bbrewrite: Command, rules: Path) -> None:
+    text = "program twins\nindex m = 4, n = 4\ninput X[m], Z[n] : f32\noutput Y[n] = X[n] * Z[n]\n"
+    Path("twins.bb").write_text(text)
+    for name, extent in (("X", 4), ("Z", 5)):
+        np.save(f"{name}.npy", np.ones(extent, np.float32))
+    message = _refused(bbrewrite, "run", rules, "twins.bb", "--input", "X=X.npy", "--input", "Z=Z.npy", "--size", "n=5")
+    assert "X is read at n, but size(n) is 5 and size(m) is 4" in message

@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bbrewrite.core.spans import Source
 from bbrewrite.lang.diagnostics import InputError
+from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.bounds import check_bounds
+from bbrewrite.request import make_request
+from bbrewrite.rules.rules import RuleSet
 from bbrewrite.verify.reference import OutOfRangeRead
 from tests.array_programs import TABLE, extents_of, program, reference, unfused
 
@@ -63,11 +67,52 @@ def test_sizes_decide() -> None:
         check_bounds(parsed, {"m": 7, "n": 6}, TABLE)
 
 
-def test_extents_equal_by_default_only() -> None:
-    parsed = program("index m = 4, n = 4\ninput X[m] : f32\noutput Y[n] = X[n]")
-    check_bounds(parsed, {"m": 5, "n": 4}, TABLE)
-    with pytest.raises(InputError, match="X is read at n = 4"):
-        check_bounds(parsed, {"m": 4, "n": 5}, TABLE)
+ARRAYS = "program test\nindex m = 4, n = 4, l = 2, k = n\ninput X[m], g[l] : f32\n"
+BLOCKS = "block program test\nindex m = 4, n = 4, k = n\ninput X[m] : f32\n"
+READS = [
+    (ARRAYS + "output Y[n] = X[n]", "X is read at n", (4, 17)),
+    (ARRAYS + "output Y[k] = X[k]", "X is read at k", (4, 17)),
+    (ARRAYS + "S[m] = 2 * X[m]\noutput Y[n] = exp(S[n])", "S is read at n", (5, 21)),
+    (ARRAYS + "S[n] = 3\nD[m] = sum[n](where(n == m, S[m], 0))\noutput Y[m] = D[m]", "S is read at m", (5, 31)),
+    (ARRAYS + "def f[i](x) = sum[i](x * X[i])\noutput Y = f[n](2)", "X is read at n", (4, 28)),
+    (
+        ARRAYS + "repeat l\n    carry H[m] = X[m]\n    next H[n] = g[l] * n\noutput Y[m] = H[m]",
+        "H is read at n",
+        (6, 12),
+    ),
+    (BLOCKS + "output Y = map n: X[n]", "X is read at n", (4, 21)),
+    (BLOCKS + "S = map m: X[m]\noutput Y = map k: S[k] * S[k]", "S is read at k", (5, 21)),
+    (BLOCKS + "output Y = map n: (map m: X[m])[n]", "a list over m is read at n", (4, 20)),
+    (BLOCKS + "let S = (map m: X[m])[n]\noutput Y = map n: S + S", "a list over m is read at n", (5, 19)),
+]
+
+
+@pytest.mark.parametrize(("text", "message", "place"), READS)
+def test_extents_equal_by_default_only(text: str, message: str, place: tuple[int, int]) -> None:
+    parsed = parse_program(Source("test", text + "\n"), TABLE)
+    rules = RuleSet((), TABLE, ())
+    for sizes in ({}, {"m": 7, "n": 7}, {"m": 0, "n": 0}):
+        lowered = make_request(parsed, rules, sizes).blocks
+        assert {(read.index in "nk", read.axis in "nk") for read in lowered.equal_extents} <= {(0, 1), (1, 0)}
+    # Too long is as wrong as too short: which part is meant is nowhere said.
+    for sizes in ({"m": 5}, {"n": 5}, {"m": 0}, {"m": 6, "n": 5}):
+        with pytest.raises(InputError) as caught:
+            make_request(parsed, rules, sizes)
+        fault = caught.value.diagnostics[0]
+        assert fault.message.startswith(message)
+        extents = {"m": 4, "n": 4} | sizes
+        assert f"size(m) is {extents['m']}" in fault.message
+        assert f"is {extents['n']}" in fault.message
+        assert fault.hint.startswith("declare `index n = m`")
+        assert fault.span is not None
+        assert (fault.span.line, fault.span.column) == place
+
+
+def test_one_root_is_one_extent() -> None:
+    """Neither indices of one root, nor computed addresses, ask for extents to be equal."""
+    parsed = program("index m = 4, n = m, k = 4\ninput X[m] : f32\noutput Y[n] = X[n] + sum[k](X[k / 4])")
+    assert not parsed.equal_extents
+    check_bounds(parsed, {"m": 9, "k": 5}, TABLE)
 
 
 def test_data_decides() -> None:
