@@ -45,7 +45,8 @@ class Program:
     threads may run at once, and do not hold Python's global lock.
 
     Raises TypeError for a wrong number of arrays, ValueError where an array does not fit or contradicts an `assume`,
-    and InputError where extents make a read leave its tensor, or differ where a read needs them equal.
+    and InputError where extents make a read leave its tensor, differ where a read needs them equal, or are other
+    numbers of iterations than were planned for.
     """
 
     def __init__(self, request: CompileRequest, load: Load, weights: Mapping[str, Array] | None = None) -> None:
@@ -161,7 +162,7 @@ class Program:
         if self._record.extents_matter:
             from bbrewrite.api.stages import check_extents
 
-            check_extents(self._request, extents)
+            check_extents(self._request, extents, self._record.extents)
         if 0 in sizes and self._request.fused:
             return False
         self._accepted.add(sizes)

@@ -48,8 +48,8 @@ class CompileRequest:
 class Record:
     """How a compiled program is called, and the extents of root indices for which it was planned.
 
-    `extents_matter` tells that reads may be wrong at other extents: they are at computed addresses, or at indices whose
-    extents are those of the axis only as declared.
+    `extents_matter` tells that other extents may not do: the program reads at computed addresses, or at indices whose
+    extents are those of the axis only as declared; or its repeats are written out.
     """
 
     signature: Signature

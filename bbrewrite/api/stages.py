@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from bbrewrite.api.record import CompileRequest, Record
 from bbrewrite.codegen.cpp import EntryPoint, entry_point, print_programs
+from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.terms import Read, walk
 from bbrewrite.interpret.kernels import run_kernels
+from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.kernel import KernelProgram
@@ -50,23 +52,31 @@ class NumpyRunner:
 
 def compile_for_cpp(request: CompileRequest, library: Path) -> Record:
     """Plans, generates and builds; the library is written to the path. Raises InputError and CompilerMissing."""
-    fusion, kernels = _planned(request)
+    program, fusion, kernels = _planned(request)
     source = print_programs([kernels], fusion.request.rules.table, prepare=request.packed)
     shutil.copyfile(build(source, find_compiler()), library)
-    return _record(fusion, kernels, source.entry_points[0])
+    return _record(program, fusion, kernels, source.entry_points[0])
 
 
 def plan_for_numpy(request: CompileRequest) -> tuple[Record, NumpyRunner]:
     """Plans, and gives what executes the plan. Raises InputError."""
-    fusion, kernels = _planned(request)
-    return _record(fusion, kernels, entry_point(kernels, kernels.name)), NumpyRunner(
-        kernels, fusion.request.rules.table
-    )
+    program, fusion, kernels = _planned(request)
+    record = _record(program, fusion, kernels, entry_point(kernels, kernels.name))
+    return record, NumpyRunner(kernels, fusion.request.rules.table)
 
 
-def check_extents(request: CompileRequest, extents: Mapping[str, int]) -> None:
-    """Raises InputError where a read leaves its tensor at these extents, or needs others to be equal."""
+def check_extents(request: CompileRequest, extents: Mapping[str, int], planned: Mapping[str, int]) -> None:
+    """Raises InputError where what was compiled for the planned extents does not compute the program at these.
+
+    A read may leave its tensor, or need other extents to be equal; and repeats were written out.
+    """
     program, rules = _parsed(request)
+    if isinstance(program, ArrayProgram):
+        for root in (program.indices.root(repeat.index) for repeat in program.repeats):
+            if extents[root] != planned[root]:
+                message = f"the repeat over {root} was compiled for {planned[root]} iterations, not {extents[root]}"
+                hint = f"compile the program with sizes={{{root!r}: {extents[root]}}}"
+                raise InputError([Diagnostic("repeat", message, hint=hint)])
     make_request(program, rules, extents)
 
 
@@ -75,7 +85,7 @@ def _parsed(request: CompileRequest) -> tuple[Program, RuleSet]:
     return parse_program(request.program, rules.table), rules
 
 
-def _planned(request: CompileRequest) -> tuple[Fusion, KernelProgram]:
+def _planned(request: CompileRequest) -> tuple[Program, Fusion, KernelProgram]:
     program, rules = _parsed(request)
     fusion = fuse(
         make_request(
@@ -87,13 +97,15 @@ def _planned(request: CompileRequest) -> tuple[Fusion, KernelProgram]:
             fast_math=request.fast_math,
         )
     )
-    return fusion, (fusion.fused if request.fused else fusion.unfused).kernels
+    return program, fusion, (fusion.fused if request.fused else fusion.unfused).kernels
 
 
-def _record(fusion: Fusion, kernels: KernelProgram, entry: EntryPoint) -> Record:
+def _record(program: Program, fusion: Fusion, kernels: KernelProgram, entry: EntryPoint) -> Record:
     request = fusion.request
     signature = signature_of(kernels, entry, request.blocks.assumptions)
-    return Record(signature, request.extents, bool(request.program.equal_extents) or _reads_move(request.blocks))
+    has_repeats = isinstance(program, ArrayProgram) and bool(program.repeats)
+    matter = has_repeats or bool(program.equal_extents) or _reads_move(request.blocks)
+    return Record(signature, request.extents, matter)
 
 
 def _reads_move(program: BlockProgram) -> bool:

@@ -169,6 +169,27 @@ def test_extents_equal_as_declared_only(text: str, target: str) -> None:
         assert caught.value.diagnostics[0].span is not None
 
 
+@pytest.mark.parametrize("target", ["cpp", "numpy"])
+@pytest.mark.parametrize("index", ["layer", "l"])
+def test_repeats_have_the_iterations_that_were_planned(index: str, target: str) -> None:
+    text = (
+        "program powers\nindex layer = 2, l = layer, m = 4\ninput X[m], g[layer] : f32\n"
+        f"repeat {index}\n    carry H[m] = X[m]\n    next H[m] = 2 * H[m]\n"
+        "output Y[m] = H[m] + sum[l](g[l])\n"
+    )
+    x = np.ones(4, np.float32)
+    program = bbrewrite.compile(text, target=target)  # pyright: ignore[reportArgumentType]
+    for count in (2, 0, 1, 3):
+        g = np.ones(count, np.float32)
+        if count != 2:
+            with pytest.raises(InputError, match=rf"for 2 iterations, not {count}") as caught:
+                program(x, g)
+            assert f"sizes={{'layer': {count}}}" in caught.value.diagnostics[0].hint
+            program_of_count = bbrewrite.compile(text, sizes={"layer": count}, target="numpy")
+            np.testing.assert_array_equal(program_of_count(x, g), 2**count * x + count)
+        np.testing.assert_array_equal(program(x[:3], np.ones(2, np.float32)), [6, 6, 6])
+
+
 def test_an_extent_of_no_array_is_the_planned_one() -> None:
     text = "program twins\nindex m = 1000, n = 1000\ninput X[m] : f32\noutput Y[n] = X[n]\n"
     program = bbrewrite.compile(text)
