@@ -42,7 +42,7 @@ COMBINATION_LIMIT = 3125
 PERMUTED_INDICES = 4
 DESCENT_ROUNDS = 3
 # How many combinations of grid and loop order are refined by keeping values local.
-NESTS_REFINED = 3
+NESTS_REFINED = 2
 # Splitting a reduction is tried where the grid has fewer cells than this for each processor.
 SPLIT_BELOW = 2
 
