@@ -11,6 +11,7 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.cost import Event, summarise
 from bbrewrite.plan.kernel import Kernel
+from bbrewrite.plan.visited_share import visited_share
 
 
 @dataclass(frozen=True)
@@ -28,15 +29,19 @@ def kernel_traffic(
     indices = kernel.indices.with_extents(extents)
     events = summarise(kernel.body, kernel.grid, table, Typing(table, indices, tensors), tensors)
 
+    every = {index.name: indices.extent(index.name) or 0 for index in indices}
+    blocks = {index.name: index.block or 1 for index in indices}
+
     def trips(loop: str) -> int:
-        return -(-(indices.extent(loop) or 0) // (indices[loop].block or 1))
+        return -(-every[loop] // blocks[loop])
 
     def total(event: Event) -> int:
         moved = event.amount * prod(indices.extent(axis) or 0 for axis in event.axes)
         repeats = prod(trips(loop) for loop in event.loops if loop not in event.axes)
         # Of a split kernel, every processor does what is not shared out.
         everyone = kernel.is_split and event.shared is None and not event.once
-        return round(moved * repeats) * (threads if everyone else 1)
+        visited = prod(visited_share(loop, blocks, every) for loop in event.narrowed)
+        return round(moved * repeats * visited) * (threads if everyone else 1)
 
     def by_tensor(events: tuple[Event, ...]) -> dict[str, int]:
         found: dict[str, int] = {}
