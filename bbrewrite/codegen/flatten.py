@@ -33,6 +33,7 @@ from bbrewrite.codegen.steps import (
     leaf_name,
     names_written,
 )
+from bbrewrite.codegen.targets import addends_of, list_indices
 from bbrewrite.codegen.views import without_views
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
@@ -131,7 +132,7 @@ def _statements(
             scope.wrote(frozenset({statement.target.name}))
             continue
         target = statement.tensor if isinstance(statement, Store) else statement.target
-        unbound = [index for index in _list_indices(target) if index not in bound]
+        unbound = [index for index in list_indices(target) if index not in bound]
         outside = statement.expression.free - bound - set(unbound)
         assert not outside, f"{remark.text} stands outside the loops over {', '.join(sorted(outside))}"
         alone = together and isinstance(statement, Store)
@@ -169,7 +170,7 @@ class _StatementFlattener:
     def run(self, expression: Term) -> None:
         expression = rewrite_bottom_up(expression, self._simplified)
         self._shared = _shared_subterms(expression, self._memory)
-        addends = _addends(expression, self._typing)
+        addends = addends_of(expression, self._typing)
         products = [addend for addend in addends if self._adds_to_target(addend)]
         if products and isinstance(self._target, LocalBlock):
             self._accumulate(self._target, [a for a in addends if a not in products], products)
@@ -369,15 +370,6 @@ def _shared_subterms(expression: Term, memory: _Memory) -> frozenset[Term]:
     return frozenset(shared)
 
 
-def _addends(term: Term, typing: Typing) -> list[Term]:
-    """The terms of a sum, from left to right; only blocks of the sum's own shape are taken apart."""
-    if isinstance(term, Apply) and term.operator == "add":
-        left, right = term.operands
-        if typing.block(left).axes == typing.block(right).axes:
-            return _addends(left, typing) + _addends(right, typing)
-    return [term]
-
-
 def _is_product(term: Term) -> bool:
     return isinstance(term, Apply) and term.operator == "dot"
 
@@ -388,10 +380,6 @@ def _cast(element: Element, term: Term) -> Term:
 
 def _block_element(block: LocalBlock) -> Element:
     return compute_element(block.type.element)
-
-
-def _list_indices(target: LocalBlock | Tensor) -> tuple[str, ...]:
-    return target.list_indices if isinstance(target, LocalBlock) else ()
 
 
 def _stem(term: Term) -> str:

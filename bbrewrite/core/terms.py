@@ -330,3 +330,16 @@ def rewrite_bottom_up(term: Term, change: Callable[[Term], Term]) -> Term:
         return done[node]
 
     return visit(term)
+
+
+def named_indices(term: Term) -> tuple[str, ...]:
+    """The indices that a term itself names, whatever its operands do: those it binds, reads at or spreads along."""
+    match term:
+        case Map(index) | Reduce(_, index) | Size(index):
+            return (index,)
+        case At(_, address):
+            return tuple(sorted(address.index_names))
+        case Apply(_, _, indices):
+            return indices
+        case _:
+            return ()

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import given, seed
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
@@ -21,6 +21,7 @@ from bbrewrite.core.types import BlockType
 from bbrewrite.fuzz.drawing import NUMBERS
 from bbrewrite.fuzz.evaluate import Array, ExactDomain, evaluate_local
 from bbrewrite.fuzz.exact import UNDEFINED, UNKNOWN, are_equal
+from bbrewrite.fuzz.quiet import quiet_settings
 from bbrewrite.fuzz.shapes import ELEMENT, ShapeFault, Symbols, monoid_state
 from bbrewrite.fuzz.soundness import Budget
 
@@ -73,15 +74,7 @@ def test_monoid(monoid: Monoid, table: OperatorTable, budget: Budget) -> MonoidV
     tried = 0
 
     @seed(budget.seed)
-    @settings(
-        max_examples=min(_INSTANCES, budget.instances),
-        phases=(Phase.generate, Phase.shrink),
-        database=None,
-        deadline=None,
-        report_multiple_bugs=False,
-        suppress_health_check=tuple(HealthCheck),  # pyright: ignore[reportArgumentType]
-        verbosity=Verbosity.quiet,
-    )
+    @quiet_settings(min(_INSTANCES, budget.instances))
     @given(st.data())
     def search(data: st.DataObject) -> None:
         nonlocal tried

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.terms import Apply, At, Local, Map, Reduce, Size, Term, walk
+from bbrewrite.core.terms import At, Local, Map, Reduce, Size, Term, named_indices, walk
 from bbrewrite.core.types import Type
 from bbrewrite.fuzz.shapes import ShapeFault, Shapes, Symbols, unify_types, variable_types
 from bbrewrite.rules.expressions import substituted
@@ -41,7 +41,7 @@ class Claim:
     @property
     def indices(self) -> tuple[str, ...]:
         nodes = (node for pair in self.sides for side in pair for node in in_order(side))
-        names = [name for node in nodes for name in _indices_of(node)]
+        names = [name for node in nodes for name in named_indices(node)]
         names += [condition.index for condition in self.conditions if isinstance(condition, NotFree)]
         names += [
             node.index
@@ -212,15 +212,3 @@ def _changed(condition: Condition, change: Callable[[Term], Term]) -> Condition:
             return Fact(fact, change(term))
         case Siblings(first, second):
             return Siblings(change(first), change(second))
-
-
-def _indices_of(node: Term) -> tuple[str, ...]:
-    match node:
-        case Map(index) | Reduce(_, index) | Size(index):
-            return (index,)
-        case At(_, address):
-            return tuple(sorted(address.index_names))
-        case Apply(_, _, indices):
-            return indices
-        case _:
-            return ()

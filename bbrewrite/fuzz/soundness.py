@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, Verbosity, assume, given, seed, settings
+from hypothesis import Phase, Verbosity, assume, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
@@ -28,6 +28,7 @@ from bbrewrite.fuzz.exact import UNDEFINED, UNKNOWN, Nothing, are_equal, sign
 from bbrewrite.fuzz.exponentials import Exponential
 from bbrewrite.fuzz.instances import Instance, entries
 from bbrewrite.fuzz.plans import Claim, Plan, claims, plans
+from bbrewrite.fuzz.quiet import quiet_settings
 from bbrewrite.rules.rules import Comparison, Condition, Fact, NotFree, Rule
 
 _ROUND = 250
@@ -152,15 +153,7 @@ class _Campaign:
 
     def _round(self, number: int) -> None:
         @seed(number)
-        @settings(
-            max_examples=max(1, min(_ROUND, self._budget.instances - self._outcome.met)),
-            phases=(Phase.generate, Phase.shrink),
-            database=None,
-            deadline=None,
-            report_multiple_bugs=False,
-            suppress_health_check=tuple(HealthCheck),  # pyright: ignore[reportArgumentType]
-            verbosity=Verbosity.quiet,
-        )
+        @quiet_settings(max(1, min(_ROUND, self._budget.instances - self._outcome.met)))
         @given(self._instances())
         def search(drawn: tuple[Plan, Instance] | None) -> None:
             if drawn is not None:

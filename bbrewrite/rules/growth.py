@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bbrewrite.core.spans import Span
-from bbrewrite.core.terms import Apply, At, Component, Local, Map, Number, Reduce, Size, Term, walk
+from bbrewrite.core.terms import Apply, Component, Local, Number, Reduce, Term, named_indices, walk
 from bbrewrite.lang.diagnostics import Diagnostic
 
 type Bindings = dict[tuple[str, str], Term | str]
@@ -59,7 +59,7 @@ def _matches(pattern: Term, term: Term, bound: Bindings) -> bool:
         return False
     if not all(
         bound.setdefault(("index", one), other) == other
-        for one, other in zip(_indices(pattern), _indices(term), strict=False)
+        for one, other in zip(named_indices(pattern), named_indices(term), strict=False)
     ):
         return False
     if _symbol(pattern) != _symbol(term):
@@ -75,15 +75,3 @@ def _symbol(term: Term) -> object:
             return position
         case _:
             return None
-
-
-def _indices(term: Term) -> tuple[str, ...]:
-    match term:
-        case Map(index) | Reduce(_, index) | Size(index):
-            return (index,)
-        case At(_, address):
-            return tuple(sorted(address.index_names))
-        case Apply(_, _, indices):
-            return indices
-        case _:
-            return ()

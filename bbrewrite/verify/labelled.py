@@ -46,9 +46,6 @@ class Labelled:
         """The array with its dimensions in this order, and length 1 for names that it lacks."""
         return placed(self.array, self.names, names)
 
-    def with_array(self, array: Array, names: tuple[str, ...]) -> Labelled:
-        return replace(self, array=array, names=names)
-
 
 def placed(array: Array, own: Sequence[str], names: Sequence[str]) -> Array:
     """An array with dimensions `own` laid out along `names`, with length 1 for those that it lacks."""

@@ -27,12 +27,12 @@ from bbrewrite.codegen.cuda.steps import (
 )
 from bbrewrite.codegen.describe import describe
 from bbrewrite.codegen.scalars import folded_letter, operand_positions, signature_of, value_element
+from bbrewrite.codegen.targets import addends_of, list_indices
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up
-from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import (
     Kernel,
     Let,
@@ -95,7 +95,7 @@ def _statements(memory: KernelMemory, body: tuple[Statement, ...], bound: frozen
             scope.steps.append(Stage(memory.views[statement.target.name], statement.expression))
             continue
         target = statement.tensor if isinstance(statement, Store) else statement.target
-        unbound = [index for index in _list_indices(target) if index not in bound]
+        unbound = [index for index in list_indices(target) if index not in bound]
         remark = Remark(describe(statement, memory.table))
         if unbound:
             inner_scope = _Scope()
@@ -126,7 +126,7 @@ class _StatementFlattener:
         expression = rewrite_bottom_up(expression, self._simplified)
         target = self._target
         if isinstance(target, LocalBlock):
-            addends = _addends(expression, self._typing)
+            addends = addends_of(expression, self._typing)
             own = Local(target.name, target.list_indices)
             products = [addend for addend in addends if self._adds_to_target(addend, target)]
             others = [addend for addend in addends if addend not in products]
@@ -349,18 +349,5 @@ def _with_unrolled(steps: tuple[Step, ...], memory: KernelMemory) -> tuple[Step,
     return tuple(result)
 
 
-def _addends(term: Term, typing: Typing) -> list[Term]:
-    """The terms of a sum, from left to right; only blocks of the sum's own shape are taken apart."""
-    if isinstance(term, Apply) and term.operator == "add":
-        left, right = term.operands
-        if typing.block(left).axes == typing.block(right).axes:
-            return _addends(left, typing) + _addends(right, typing)
-    return [term]
-
-
 def _is_transpose(term: Term) -> bool:
     return isinstance(term, Apply) and term.operator == "transpose"
-
-
-def _list_indices(target: LocalBlock | Tensor) -> tuple[str, ...]:
-    return target.list_indices if isinstance(target, LocalBlock) else ()
