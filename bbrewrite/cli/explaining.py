@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
+from bbrewrite.cli.asking import progress, read_request
 from bbrewrite.cli.candidates import print_candidate_names
 from bbrewrite.cli.derivations import CheckedDerivations, heading, rule_place, verdict_text
-from bbrewrite.cli.fusing import progress, read_request
 from bbrewrite.explain.checking import Verdict
 from bbrewrite.explain.derivation import Step
 from bbrewrite.explain.statistics import RuleStatistics, rule_statistics

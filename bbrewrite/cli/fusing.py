@@ -1,47 +1,21 @@
-"""What the commands on fusion share: reading rules and a program, fixing extents, planning. And `fuse` itself."""
+"""`fuse` and `codegen`: the commands that plan a program and run nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
-# Saturation imports its engine when first used; here it is imported at once, so that it counts as import time.
-import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnusedImport]
-
+from bbrewrite.cli.asking import progress, read_request
 from bbrewrite.cli.exit_codes import WRONG_RESULT
+from bbrewrite.cli.explaining import explain_fusion
 from bbrewrite.cli.json_report import fusion_json
 from bbrewrite.cli.report import print_fusion
 from bbrewrite.codegen.project import project_files
-from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted
+from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.pipeline import Fusion, fuse
-from bbrewrite.request import Request, make_request, read_program
-from bbrewrite.rules.load import load_rules
-from bbrewrite.timing import timed
-
-
-def read_request(rules: Path, program: Path, **choices: Any) -> tuple[Request, float]:
-    """Reads and checks everything that the user gave; and how long parsing took. Raises InputError."""
-    ruleset, rules_ms = timed(lambda: load_rules(rules))
-    parsed, program_ms = timed(lambda: read_program(program, ruleset.table))
-    if ruleset.warnings:
-        click.echo(f"{rules}: {counted(len(ruleset.warnings), 'warning')}; `bbrewrite check` shows them", err=True)
-    return make_request(parsed, ruleset, **choices), rules_ms + program_ms
-
-
-@contextmanager
-def progress() -> Generator[Callable[[str], None]]:
-    """A function that shows on a terminal's standard error what is being done; elsewhere it shows nothing."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status("") as status:
-        yield status.update
 
 
 def fuse_command(
@@ -63,8 +37,6 @@ def fuse_command(
         _write_page(html, fusion)
     if not parts and not as_json:
         return
-    from bbrewrite.cli.explaining import explain_fusion
-
     known = fusion_json(fusion, import_ms, parse_ms) if as_json else None
     if not explain_fusion(fusion, parts, known):
         click.get_current_context().exit(WRONG_RESULT)

@@ -10,9 +10,9 @@ import click
 import numpy as np
 from rich.console import Console
 
+from bbrewrite.cli.asking import progress, read_request
 from bbrewrite.cli.derivations import rule_place, wrong_rules
 from bbrewrite.cli.exit_codes import TOOL_MISSING, WRONG_RESULT
-from bbrewrite.cli.fusing import progress, read_request
 from bbrewrite.cli.json_report import run_json
 from bbrewrite.cli.report import print_bench, print_run
 from bbrewrite.core.elements import Element

@@ -1,0 +1,39 @@
+"""What the commands on a program share: reading what the user gave, and showing progress. It plans nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+# Saturation imports its engine when first used; here it is imported at once, so that it counts as import time.
+import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnusedImport]
+
+from bbrewrite.lang.diagnostics import counted
+from bbrewrite.request import Request, make_request, read_program
+from bbrewrite.rules.load import load_rules
+from bbrewrite.timing import timed
+
+
+def read_request(rules: Path, program: Path, **choices: Any) -> tuple[Request, float]:
+    """Reads and checks everything that the user gave; and how long parsing took. Raises InputError."""
+    ruleset, rules_ms = timed(lambda: load_rules(rules))
+    parsed, program_ms = timed(lambda: read_program(program, ruleset.table))
+    if ruleset.warnings:
+        click.echo(f"{rules}: {counted(len(ruleset.warnings), 'warning')}; `bbrewrite check` shows them", err=True)
+    return make_request(parsed, ruleset, **choices), rules_ms + program_ms
+
+
+@contextmanager
+def progress() -> Generator[Callable[[str], None]]:
+    """A function that shows on a terminal's standard error what is being done; elsewhere it shows nothing."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("") as status:
+        yield status.update
