@@ -32,7 +32,7 @@ from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.memory import check_local_memory, check_memory
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.partition import KernelTerm
-from bbrewrite.plan.planner import Plan, candidate_plans, cheapest, plan_program
+from bbrewrite.plan.planner import Plan, pareto_plans, plan_program
 from bbrewrite.plan.schedule import Machine, Scheduled
 from bbrewrite.plan.target import Target, host_target
 from bbrewrite.request import Request
@@ -247,17 +247,25 @@ def _machine(request: Request, target: Target | None) -> Machine:
     return Machine(target, target.processors, request.extents)
 
 
-def candidate_movements(fusion: Fusion) -> tuple[Snapshot, ...]:
-    """What each of the plans that planning chose from moves, the unfused one first."""
+def snapshot_plans(fusion: Fusion) -> tuple[Plan, ...]:
+    """The plans worth measuring of a program planned as a whole: those that nothing beats in buffers, bytes,
+    operations and local memory together.
+    """
     request = fusion.request
-    if fusion.graph is None:
-        return tuple(row for part in fusion.classes for row in candidate_movements(part))
+    assert fusion.graph is not None
     machine = Machine(host_target(), request.threads, request.extents)
     inlined = inline(request.blocks)
-    table = request.rules.table
-    plans = candidate_plans(fusion.graph, request.blocks, inlined.indices, table, machine, inlined.roots)
-    chosen = cheapest(plans)
-    return tuple(Snapshot(_movement(plan), plan.seconds, plan is chosen) for plan in plans)
+    return pareto_plans(fusion.graph, request.blocks, inlined.indices, request.rules.table, machine, inlined.roots)
+
+
+def candidate_movements(fusion: Fusion) -> tuple[Snapshot, ...]:
+    """What each of the plans worth measuring moves; exactly one, or one of each class, is the chosen one."""
+    if fusion.graph is None:
+        return tuple(row for part in fusion.classes for row in candidate_movements(part))
+    return tuple(
+        Snapshot(_movement(plan), plan.seconds, chosen=number == 0)
+        for number, plan in enumerate(snapshot_plans(fusion))
+    )
 
 
 def run(request: Request, target: str, seed: int, step: Callable[[str], None] = lambda _: None) -> RunResult:

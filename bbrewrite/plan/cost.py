@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bbrewrite.core.elements import Element
+from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
@@ -32,16 +34,19 @@ from bbrewrite.plan.kernel import (
     walk_statements,
 )
 from bbrewrite.plan.target import Target
-from bbrewrite.plan.term_costs import LAYOUT_WORK, body_work
+from bbrewrite.plan.term_costs import (
+    COPY_WORK,
+    LAYOUT_WORK,
+    NARROW_RATE,
+    PASS_WORK,
+    PRODUCT_CALL,
+    body_work,
+    is_transpose,
+)
 from bbrewrite.plan.visited_share import NarrowedLoop, visited_share
 
 # Calling a block operator costs about this long, whatever the block's size.
 STATEMENT_SECONDS = 2.0e-8
-# Products of bf16 that come straight from memory are made in pairs: twice as fast as those of single precision in
-# registers, and as a whole, with sums that are read and stored in single precision, so much faster.
-NARROW_RATE = 1.5
-# Writing a block to local memory and reading it back, in vector instructions for one vector.
-PASS_WORK = 3.0
 
 
 @dataclass(frozen=True)
@@ -75,14 +80,19 @@ class NestEvents:
     flops: tuple[Event, ...]  # arithmetic operations, whatever unit does them
     iterations: tuple[Event, ...]  # of loops that visit only some of their blocks
     local_blocks: tuple[LocalBlock, ...]
+    tensors: Mapping[str, Tensor]  # those loaded and stored
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The totals of a nest for given block sizes and extents; `seconds` is infinite where local memory is short."""
+    """The totals of a nest for given block sizes and extents; `seconds` is infinite where local memory is short.
+
+    `tier_bytes` are the global bytes by the tier of shared memory that they come from or go to, nearest first.
+    """
 
     seconds: float
     global_bytes: int
+    tier_bytes: tuple[int, ...]
     flops: int
     local_bytes: int
     blocks_visited: int = 0  # in loops that masks narrow
@@ -121,6 +131,7 @@ class _Summary:
         self._iterations: list[Event] = []
         self._blocks: dict[str, LocalBlock] = {}
         self._held: dict[str, Read] = {}
+        self._touched: dict[str, Tensor] = {}
 
     def of(self, body: tuple[Statement, ...], grid: tuple[str, ...]) -> NestEvents:
         self._collect_blocks(body)
@@ -137,6 +148,7 @@ class _Summary:
             tuple(self._flops),
             tuple(self._iterations),
             tuple(self._blocks.values()),
+            MappingProxyType(self._touched),
         )
 
     def _collect_blocks(self, body: tuple[Statement, ...]) -> None:
@@ -162,6 +174,7 @@ class _Summary:
                     axes = self._typing.block(expression).axes
                     stored = place.around(tensor.indices).event(float(tensor.element.size_bytes), axes)
                     self._stores.append(replace(stored, once=True, tensor=tensor.name))
+                    self._touched[tensor.name] = tensor
                     self._statement(expression, place, loaded)
                 case Merge(target, source, _):
                     # Each processor reads the blocks of all; how many there are is known when costs are evaluated.
@@ -178,8 +191,9 @@ class _Summary:
                     if term not in loaded:
                         loaded.add(term)
                         size = float(self._tensors[tensor].element.size_bytes)
-                        loaded_blocks = place.event(size, self._typing.block(term).axes)
-                        self._loads.append(replace(loaded_blocks, tensor=tensor))
+                        loaded_block = place.event(size, self._typing.block(term).axes)
+                        self._loads.append(replace(loaded_block, tensor=tensor))
+                        self._touched[tensor] = self._tensors[tensor]
                 case Apply():
                     self._operator(term, place)
                 case _:
@@ -201,8 +215,12 @@ class _Summary:
             rate = NARROW_RATE if all(self._is_narrow(operand) for operand in term.operands) else 1.0
             self._products.append(place.event(2.0 / rate, (rows, columns, contracted)))
             self._flops.append(place.event(2.0, (rows, columns, contracted)))
-            # The second operand is packed on load, the first written to a block where it is none in memory.
-            self._packing.append(place.event(1.0, (columns, contracted)))
+            # The second operand is packed on load, the first written to a block where it is none in memory. Columns
+            # that lie side by side are copied; others are transposed on the way.
+            if is_transpose(term.operands[1]):
+                self._vector.append(place.event(COPY_WORK, (columns, contracted)))
+            else:
+                self._packing.append(place.event(1.0, (columns, contracted)))
             if not isinstance(term.operands[0], Read | Local):
                 self._vector.append(place.event(PASS_WORK, (rows, contracted)))
             return
@@ -252,6 +270,7 @@ class NestCosts:
         grid: tuple[str, ...],
         names: tuple[str, ...],
         extents: Mapping[str, int],
+        indices: IndexTable,
         target: Target,
         threads: int,
     ) -> None:
@@ -282,6 +301,10 @@ class NestCosts:
                 rows.append(self._exponents(event.loops, event.axes))
                 amounts.append(event.amount * prod(extents[axis] or 1 for axis in event.axes))
         ordered = [event for group in groups for event in group]
+        sizes = [_tensor_bytes(event, events.tensors, extents, indices) for event in traffic]
+        self._seconds_per_byte = np.array([target.seconds_per_byte(size, threads) for size in sizes])[:, None]
+        tiers = [target.tier_of(size) for size in sizes]
+        self._tiers = [np.array([tier is mine for mine in tiers], dtype=bool) for tier in target.shared_tiers]
         self._is_split = bool(events.merged)
         self._all_extents = dict(extents)
         self._shares: dict[tuple[NarrowedLoop, tuple[int, ...]], float] = {}
@@ -300,8 +323,9 @@ class NestCosts:
         spans = [self._exponents(block.type.axes, ()) for block in events.local_blocks]
         self._list_matrix = np.array(lists, dtype=np.float64).reshape(len(lists), len(names))
         self._span_matrix = np.array(spans, dtype=np.float64).reshape(len(spans), len(names))
-        sizes = [(block.type.element or Element.F32).size_bytes for block in events.local_blocks]
-        self._local_sizes = np.array(sizes, dtype=np.float64)[:, None]
+        self._local_sizes = np.array(
+            [(block.type.element or Element.F32).size_bytes for block in events.local_blocks], dtype=np.float64
+        )[:, None]
 
     def _exponents(self, loops: tuple[str, ...], axes: tuple[str, ...]) -> list[float]:
         return [1.0 if name in loops and name not in axes else 0.0 for name in self._column]
@@ -322,14 +346,14 @@ class NestCosts:
         _, _, _, traffic, flops, iterations = (totals[part] for part in self._parts)
         # What the busiest processor does.
         own = totals * self._share_of_one(trips, spans)
-        vector, statements, products, *_ = (own[part] for part in self._parts)
+        vector, statements, products, own_traffic, *_ = (own[part] for part in self._parts)
         target = self._target
         work = vector.sum(axis=0) / (target.vector_operations_per_second * target.vector_lanes)
         work += STATEMENT_SECONDS * statements.sum(axis=0)
         for axes, total in zip(self._products, products, strict=True):
             work += total / (target.matrix_flops_per_second * self._matrix_efficiency(spans[list(axes)]))
         moved = traffic.sum(axis=0)
-        seconds = target.launch_seconds + work + moved / target.global_bytes_per_second
+        seconds = target.launch_seconds + work + (own_traffic * self._seconds_per_byte).sum(axis=0)
         local = self._local_bytes(spans, trips)
         seconds = np.where(self._fits(spans, trips), seconds, np.inf)
         best = int(np.lexsort((moved, local, seconds))[0])
@@ -338,6 +362,7 @@ class NestCosts:
         return best, Cost(
             float(seconds[best]),
             round(float(moved[best])) * scale,
+            tuple(round(float(traffic[chosen, best].sum())) * scale for chosen in self._tiers),
             round(float(flops[:, best].sum())) * scale,
             round(float(local[best])),
             round(float(iterations[:, best].sum())),
@@ -382,7 +407,7 @@ class NestCosts:
         vectors = np.ceil(columns / target.vector_lanes)
         tile = np.minimum(rows, target.matrix_rows) * np.minimum(vectors, target.matrix_columns / target.vector_lanes)
         hidden = np.minimum(1.0, tile / target.accumulators_to_hide_latency)
-        return hidden * columns / (vectors * target.vector_lanes) / (1 + 8 / contracted)
+        return hidden * columns / (vectors * target.vector_lanes) / (1 + PRODUCT_CALL / contracted)
 
     def _fits(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether local memory suffices."""
@@ -394,3 +419,21 @@ class NestCosts:
         # Packing buffers are used one after another, so the largest counts.
         packed = [spans[columns] * spans[contracted] for _, columns, contracted in self._products]
         return total + (Element.F32.size_bytes * np.max(packed, axis=0) if packed else 0)
+
+
+def _tensor_bytes(
+    event: Event, tensors: Mapping[str, Tensor], extents: Mapping[str, int], indices: IndexTable
+) -> float:
+    """The size of the list that is loaded or stored; 0 for accumulators that processors exchange."""
+    if not event.tensor:
+        return 0.0
+    tensor = tensors[event.tensor]
+    return prod(_extent(index, extents, indices) for index in tensor.indices) * tensor.element.size_bytes
+
+
+def _extent(index: str, extents: Mapping[str, int], indices: IndexTable) -> int:
+    if index in extents:
+        return extents[index]
+    known = indices.extent(index)
+    assert known is not None, index
+    return known

@@ -1,13 +1,14 @@
-"""Extraction: from a frozen e-graph to the terms worth scheduling.
+"""Extraction: from a frozen e-graph to the kernels that could store each of its lists.
 
-Bottom-up dynamic programming over e-classes. A *candidate* of a class is a term together with what it costs,
-itemised by subterm, loop pass and kernel, so that shared work is paid once and a value needed in two passes
-over a loop is paid twice. Each class keeps a few candidates: the cheapest for each set of indices that the
-term mentions.
+Bottom-up dynamic programming over e-classes. A *form* of a class is a term together with what it costs, itemised by
+subterm and loop pass, so that shared work is paid once and a value needed in two passes over a loop is paid twice.
+A block is computed, or read from a list in global memory (a `Read` of the list's name): what reads a list knows
+nothing of how the list is made. So what is found are all kernels that could store a list, or several lists together
+as sides of a pair, told apart by the lists that they read; choosing among those is left to `search.py`.
 
-The scope rule is kept by that set. A class whose value does not depend on k may contain a term that mentions
-k (`at(M, k)` for a list M of equal items); such a term is usable inside k's loop only. Binders remove their
-index from the set, and a list stored in global memory, or an output, must mention none.
+The scope rule is kept by the indices that a form mentions. A class whose value does not depend on k may contain a
+term that mentions k (`at(M, k)` for a list M of equal items); such a term is usable inside k's loop only. Binders
+remove their index from the set, and what a kernel stores must mention none but its own.
 """
 
 from __future__ import annotations
@@ -17,322 +18,294 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from bbrewrite.core.elements import Element
-from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Reduce, Term
-from bbrewrite.egraph.view import EClass, ENode, FrozenGraph
-from bbrewrite.plan.canonical import canonical_list
+from bbrewrite.core.terms import Component, Map, Pair, Read, Reduce, Stored, Term, walk
+from bbrewrite.egraph.view import ENode, FrozenGraph
+from bbrewrite.plan.lists import Lists
 from bbrewrite.plan.term_costs import TermCosts
-
-# More candidates a class find no better plans on the programs at hand and cost time in proportion. Those that store
-# the same lists differ in algebra only, so a few of them suffice.
-CANDIDATES_PER_CLASS = 6
-CANDIDATES_PER_KERNELS = 2
 
 # A loop pass: the index of a reduction and how many passes over that index must come before it.
 type Pass = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Item:
-    """One thing paid for: a term in the passes of a kernel. `kernel` is "" for the kernel under construction."""
+class Limits:
+    """How many forms a class keeps: at most so many that read the same lists, and so many in all."""
 
-    kernel: str
+    of_same_reads: int
+    in_all: int
+
+
+# On a small graph nothing is left out. On others, forms that read the same lists differ in algebra only, and the
+# estimate is good enough to choose among them.
+SMALL_GRAPH = 40
+EVERY_FORM = Limits(of_same_reads=1000, in_all=1000)
+FEW_FORMS = Limits(of_same_reads=2, in_all=64)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing paid for: a term in the loop passes in which it is needed."""
+
     passes: tuple[Pass, ...]
     term: Term
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A term of a class with its itemised cost in seconds, and the lists in global memory that it needs."""
+class Form:
+    """A term of a class with its itemised cost in seconds, and the term that it has for every class in it."""
 
     term: Term
     items: Mapping[Item, float]
-    cost: float
-    stored: Mapping[int, str]  # for each class stored as a list, by which kernel
+    choices: Mapping[int, Term]
+    lists_read: frozenset[str]
 
     @cached_property
-    def kernels(self) -> frozenset[str]:
-        """The kernels that store what the term reads."""
-        return frozenset(item.kernel for item in self.items)
+    def estimate(self) -> float:
+        """Seconds if whatever does not depend on a loop were hoisted out of it and nothing were kept local."""
+        return sum(self.items.values())
 
     @property
     def order(self) -> tuple[float, str]:
         """Cheapest first; ties are broken by structure, which no renaming or reordering of rules changes."""
-        return (self.cost, self.term.digest)
+        return (self.estimate, self.term.digest)
 
 
 @dataclass(frozen=True)
-class ExtractedPlan:
-    """A term for every output, and the seconds that they take by the optimistic estimate."""
+class KernelForm:
+    """A kernel that could store some lists: its whole term, which is a nest of pairs where they are several, its
+    estimate, and a bound below which no schedule of it costs.
+    """
 
-    roots: Mapping[str, Term]
+    stores: tuple[str, ...]
+    term: Term
     estimate: float
+    bound: float
+    lists_read: frozenset[str]
+
+    @property
+    def order(self) -> tuple[float, str]:
+        """Cheapest first, as for forms."""
+        return (self.estimate, self.term.digest)
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """The most promising plans, best estimate first.
+    """The lists of a graph with the kernels that could store them, and whether some had to be left out."""
 
-    `list_names` gives the definition's name for a term of its class, so that buffers keep the user's names.
-    """
-
-    plans: tuple[ExtractedPlan, ...]
-    list_names: Mapping[Term, str]
+    lists: Lists
+    kernels: tuple[KernelForm, ...]
+    is_complete: bool
 
 
-def extract(graph: FrozenGraph, outputs: tuple[str, ...], costs: TermCosts) -> Extraction:
-    """The plans worth scheduling: the cheapest by the estimate, those that replace one output's term in it to store
-    other lists, and those whose outputs are made together.
-    """
-    search = _Extraction(graph, costs)
-    candidates = search.run()
-    ranked = {name: [found for found in candidates[graph.roots[name]] if not found.term.free] for name in outputs}
-    best = {name: found[0] for name, found in ranked.items() if found}
-    if len(best) < len(outputs):
-        return Extraction((), search.list_names)
-    choices = [best, *({**best, name: other} for name, found in ranked.items() for other in found[1:])]
-    choices += _together(ranked, best)
-    plans: dict[frozenset[str], ExtractedPlan] = {}
-    for choice in choices:
-        items = _united(tuple(choice.values()))
-        plan = ExtractedPlan({name: found.term for name, found in choice.items()}, sum(items.values()))
-        # Plans that store the same lists differ in algebra only; the estimate is good enough to choose among them.
-        kernels = frozenset(item.kernel for item in items)
-        known = plans.get(kernels)
-        if known is None or plan.estimate < known.estimate:
-            plans[kernels] = plan
-    return Extraction(tuple(sorted(plans.values(), key=lambda plan: plan.estimate)), search.list_names)
-
-
-def _together(ranked: Mapping[str, list[Candidate]], best: Mapping[str, Candidate]) -> list[dict[str, Candidate]]:
-    """For each kernel that can serve several outputs, the choice in which all that can use it do: what it costs is
-    paid once, though for any one output alone it is dear.
-    """
-    serving: dict[str, dict[str, Candidate]] = {}
-    for name, found in ranked.items():
-        for candidate in found:
-            for kernel in sorted(candidate.kernels - {""}):
-                serving.setdefault(kernel, {}).setdefault(name, candidate)
-    return [{**best, **served} for served in serving.values() if len(served) > 1]
+def extract(graph: FrozenGraph, lists: Lists, costs: TermCosts, limits: Limits | None = None) -> Extraction:
+    """All kernels for every list, or the most promising ones where the graph is large; `limits` if not these."""
+    nodes = sum(len(eclass.nodes) for eclass in graph.classes.values())
+    search = _Extraction(graph, lists, costs, limits or (EVERY_FORM if nodes <= SMALL_GRAPH else FEW_FORMS))
+    kernels = [kernel for name in lists.by_name for kernel in search.kernels_of(name)]
+    return Extraction(lists, tuple(kernels), search.is_complete)
 
 
 class _Extraction:
-    """The fixed point of candidates over all classes."""
+    """The fixed point of forms over all classes of blocks."""
 
-    def __init__(self, graph: FrozenGraph, costs: TermCosts) -> None:
+    def __init__(self, graph: FrozenGraph, lists: Lists, costs: TermCosts, limits: Limits) -> None:
         self._graph = graph
+        self._lists = lists
         self._costs = costs
-        self._depth = _list_depths(graph)
-        self._found: dict[int, list[Candidate]] = {identifier: [] for identifier in graph.classes}
-        self._stored: dict[Term, Candidate] = {}
-        self._definitions = {identifier: name for name, identifier in sorted(graph.roots.items(), reverse=True)}
-        self.list_names: dict[Term, str] = {}
+        self._limits = limits
+        self._found: dict[int, list[Form]] = {identifier: [] for identifier in graph.classes}
+        self._of_lists: dict[int, list[Form]] = {}
+        self._making: dict[frozenset[str], float] = {}
+        self.is_complete = True
+        self._run()
 
-    def run(self) -> dict[int, list[Candidate]]:
+    def _run(self) -> None:
         users: dict[int, set[int]] = {identifier: set() for identifier in self._graph.classes}
-        for identifier, eclass in self._graph.classes.items():
-            for node in eclass.nodes:
+        blocks = [identifier for identifier in self._graph.classes if self._lists.is_block(identifier)]
+        for identifier in blocks:
+            for node in self._graph.classes[identifier].nodes:
                 for child in node.children:
                     users[child].add(identifier)
-        pending = sorted(self._graph.classes)
+        pending = set(blocks)
+        # Operands first, as far as cycles allow, so that most classes are looked at once.
+        order = _operands_first(self._graph, blocks)
         # Every round that changes something makes a class cheaper or reaches one more, so this ends.
         while pending:
-            changed: set[int] = set()
-            for identifier in pending:
-                if self._improve(identifier):
-                    changed |= users[identifier]
-            pending = sorted(changed)
-        return self._found
+            for identifier in order:
+                if identifier in pending:
+                    pending.discard(identifier)
+                    if self._improve(identifier):
+                        pending |= users[identifier]
 
     def _improve(self, identifier: int) -> bool:
-        """Recomputes a class's candidates from those of its operands; true where they changed."""
-        nodes = self._graph.classes[identifier].nodes
-        # A value computed from its own stored list is only a copy of it.
-        offers = [offer for node in nodes for offer in self._offers(node) if identifier not in offer.stored]
-        kept = _pruned([*offers, *self._found[identifier]])
+        """Recomputes a class's forms from those of its operands; true where they changed."""
+        offers = [offer for node in self._graph.classes[identifier].nodes for offer in self._offers(identifier, node)]
+        offers += [self._form(identifier, read, {}, {}) for read in self._lists.reads(identifier)]
+        kept = self._pruned([*offers, *self._found[identifier]])
         if [found.term for found in kept] == [found.term for found in self._found[identifier]]:
             return False
         self._found[identifier] = kept
-        if identifier in self._definitions:
-            self.list_names |= {found.term: self._definitions[identifier] for found in kept}
         return True
 
-    def _offers(self, node: ENode) -> Iterator[Candidate]:
-        choices = [
-            (operands, _stored_by_all(operands)) for operands in product(*(self._found[c] for c in node.children))
-        ]
-        # Storing one list twice, under two terms, never pays; it is taken only where nothing else is left.
-        agreeing = [choice for choice in choices if choice[1] is not None]
-        for operands, stored in agreeing or choices:
-            everything = {k: v for operand in operands for k, v in operand.stored.items()} if stored is None else stored
-            offer = self._combine(node, operands, everything)
-            if offer is not None:
-                yield offer
+    def _offers(self, identifier: int, node: ENode) -> Iterator[Form]:
+        if isinstance(node.head, Component):
+            yield from self._sides(node.children[0], node.head.position)
+        elif all(self._lists.is_block(child) for child in node.children):
+            for operands, choices in self._agreeing([self._found[child] for child in node.children]):
+                if identifier not in choices:
+                    term = node.build(tuple(operand.term for operand in operands))
+                    items = _united(operands)
+                    if isinstance(term, Reduce):
+                        items = self._in_loop(term, items)
+                    yield self._form(identifier, term, items, choices)
 
-    def _combine(self, node: ENode, operands: tuple[Candidate, ...], stored: Mapping[int, str]) -> Candidate | None:
-        match node.head:
-            case At() | Loaded():
-                return self._read(node, operands[0])
-            case Component() if self._depth[node.children[0]] > 0:
-                return self._component(node, operands[0])
-            case Reduce():
-                return self._reduce(node, operands, stored)
-            case Map() | Pair():
-                lists = zip(node.children, operands, strict=True)
-                if any(self._depth[child] > 0 and isinstance(found.term, At | Component) for child, found in lists):
-                    return None  # a kernel that only copies a list
-                return self._plain(node, operands, stored)
-            case _:
-                return self._plain(node, operands, stored)
+    def _agreeing(self, found: list[list[Form]]) -> list[tuple[tuple[Form, ...], dict[int, Term]]]:
+        """The combinations of operands' forms in which no value is computed in two ways, while there are such."""
+        combined = [(operands, _common_choices(operands)) for operands in product(*found)]
+        agreeing = [(operands, choices) for operands, choices in combined if choices is not None]
+        if agreeing:
+            return agreeing
+        return [(operands, {k: v for o in operands for k, v in o.choices.items()}) for operands, _ in combined]
 
-    def _plain(self, node: ENode, operands: tuple[Candidate, ...], stored: Mapping[int, str]) -> Candidate:
-        term = node.build(tuple(operand.term for operand in operands))
-        items = _united(operands)
-        items.setdefault(Item("", (), term), self._costs.evaluation(term))
-        return _candidate(term, items, stored)
+    def _sides(self, pair: int, position: int) -> Iterator[Form]:
+        """One side of a pair of blocks is that block."""
+        for node in self._graph.classes[pair].nodes:
+            if isinstance(node.head, Pair):
+                yield from self._found[node.children[position]]
 
-    def _reduce(self, node: ENode, operands: tuple[Candidate, ...], stored: Mapping[int, str]) -> Candidate:
-        term = node.build(tuple(operand.term for operand in operands))
-        assert isinstance(term, Reduce)
+    def _form(self, identifier: int, term: Term, items: dict[Item, float], choices: Mapping[int, Term]) -> Form:
+        items.setdefault(Item((), term), self._costs.evaluation(term))
+        tensors = frozenset(t.tensor for item in items if isinstance(t := item.term, Read))
+        read = tensors.intersection(self._lists.by_name)
+        return Form(term, items, {**choices, identifier: term}, read)
+
+    def _in_loop(self, term: Reduce, items: dict[Item, float]) -> dict[Item, float]:
+        """What a reduction and its operands cost: those that depend on its index are needed in its pass."""
         index = term.index
-        items = _united(operands)
         inside: list[tuple[Item, float]] = []
         outside: dict[Item, float] = {}
         for item, cost in items.items():
             bound_within = any(index == inner for inner, _ in item.passes)
-            if not item.kernel and index in item.term.free and not bound_within:
+            if index in item.term.free and not bound_within:
                 inside.append((item, cost))
             else:
                 outside[item] = cost
         # What is left outside is needed by this loop, so its passes over the same index come before.
-        earlier = [
-            item.passes[0][1] for item in outside if not item.kernel and item.passes and item.passes[0][0] == index
-        ]
+        earlier = [item.passes[0][1] for item in outside if item.passes and item.passes[0][0] == index]
         this: Pass = (index, 1 + max(earlier, default=-1))
         for item, cost in inside:
-            outside[Item("", (this, *item.passes), item.term)] = cost
-        outside[Item("", (this,), term)] = self._costs.evaluation(term)
-        return _candidate(term, outside, stored)
+            outside[Item((this, *item.passes), item.term)] = cost
+        outside[Item((this,), term)] = self._costs.evaluation(term)
+        return outside
 
-    def _read(self, node: ENode, items: Candidate) -> Candidate | None:
-        """An element of a list in global memory: the whole list is stored by a kernel of its own."""
-        stored = items
-        if not isinstance(items.term, At | Component):
-            if items.term.free:
-                return None  # a list made inside a loop is no list in global memory
-            stored = self._as_kernel(items, node.children[0])
-        term = node.build((items.term,))
-        united = dict(stored.items)
-        if isinstance(node.head, Loaded) or self._depth[node.children[0]] == 1:
-            united[Item("", (), term)] = self._costs.traffic(tuple(sorted(term.free)), Element.F32)
-        return _candidate(term, united, stored.stored)
+    def _pruned(self, offers: list[Form]) -> list[Form]:
+        """Each form once, within the limits: of those that read the same lists, those that cost least.
 
-    def _component(self, node: ENode, pair: Candidate) -> Candidate | None:
-        if pair.term.free or isinstance(pair.term, At):
-            return None
-        # One side of a pair that is itself one side of another is stored by the other's kernel.
-        kernel = pair if isinstance(pair.term, Component) else self._as_kernel(pair, node.children[0])
-        return _candidate(node.build((pair.term,)), kernel.items, kernel.stored)
-
-    def _as_kernel(self, candidate: Candidate, identifier: int) -> Candidate:
-        """The candidate's items as those of a kernel that stores its list, plus launch and stores."""
-        known = self._stored.get(candidate.term)
-        if known is None:
-            key = canonical_list(candidate.term, self._costs.indices).digest
-            items = {
-                (Item(key, item.passes, item.term) if not item.kernel else item): cost
-                for item, cost in candidate.items.items()
-            }
-            items[Item(key, (), candidate.term)] = self._costs.launch + self._store_cost(candidate.term)
-            known = self._stored[candidate.term] = _candidate(
-                candidate.term, items, {**candidate.stored, identifier: key}
+        One that mentions more indices than others is usable in fewer places; it does not take theirs. Where there
+        are too many, the best for every set of lists come before the second best for any, so that no way to split a
+        program into kernels is lost to algebra; and what it takes to make the lists that are read counts.
+        """
+        ranked: list[tuple[int, Form]] = []
+        seen: set[Term] = set()
+        for offer in sorted(offers, key=lambda form: form.order):
+            if offer.term in seen:
+                continue
+            seen.add(offer.term)
+            rivals = sum(
+                other.lists_read == offer.lists_read and other.term.free <= offer.term.free for _, other in ranked
             )
-        return known
+            if rivals < self._limits.of_same_reads:
+                ranked.append((rivals, offer))
+            else:
+                self.is_complete = False
+        if len(ranked) > self._limits.in_all:
+            self.is_complete = False
+            ranked.sort(key=lambda entry: (entry[0], entry[1].estimate + self._to_make(entry[1].lists_read)))
+        kept = [form for _, form in ranked[: self._limits.in_all]]
+        return sorted(kept, key=lambda form: form.order)
 
-    def _store_cost(self, term: Term, indices: tuple[str, ...] = ()) -> float:
-        """Stores of every element of a list, or of both lists of a pair."""
-        match term:
-            case Map(index, body):
-                return self._store_cost(body, (*indices, index))
-            case Pair(first, second):
-                return self._store_cost(first, indices) + self._store_cost(second, indices)
-            case _:
-                return self._costs.traffic(indices, Element.F32)
+    def _to_make(self, lists_read: frozenset[str]) -> float:
+        """Seconds for making lists from scratch, each by a kernel of its own but with what they share made once."""
+        if lists_read not in self._making:
+            terms = [self._lists.from_scratch(name) for name in sorted(lists_read)]
+            parts = dict.fromkeys(part for term in terms for part in walk(term))
+            tensors = [self._lists.by_name[name].tensor for name in sorted(lists_read)]
+            stores = sum(self._costs.launch + self._costs.stores(tensor.indices) for tensor in tensors if tensor)
+            self._making[lists_read] = stores + sum(map(self._costs.evaluation, parts))
+        return self._making[lists_read]
+
+    def kernels_of(self, name: str) -> tuple[KernelForm, ...]:
+        """The kernels that could store a list, or all lists of a pair, in order of the estimate."""
+        stores = self._lists.stored_as(name)
+        found: dict[Term, KernelForm] = {}
+        for form in self._list_forms(self._lists.by_name[name].identifier) if stores else ():
+            outputs = list(stored_blocks(form.term))
+            scoped = all(body.free <= frozenset(indices) for indices, body in outputs)
+            # A value computed from its own stored list is only a copy of it.
+            if scoped and not form.lists_read.intersection(stores):
+                own = self._costs.launch + sum(self._costs.stores(indices) for indices, _ in outputs)
+                parts = {item.term for item in form.items}
+                bound = own + sum(map(self._costs.least, sorted(parts, key=lambda term: term.digest)))
+                found[form.term] = KernelForm(stores, form.term, own + form.estimate, bound, form.lists_read)
+        return tuple(sorted(found.values(), key=lambda kernel: kernel.order))
+
+    def _list_forms(self, identifier: int) -> list[Form]:
+        """The forms of a list, which may be one of pairs; those of a block are its own."""
+        if self._lists.is_block(identifier):
+            return self._found[identifier]
+        if identifier not in self._of_lists:
+            offers: list[Form] = []
+            for node in self._graph.classes[identifier].nodes:
+                if isinstance(node.head, Map | Stored | Pair):
+                    for operands, choices in self._agreeing([self._list_forms(child) for child in node.children]):
+                        term = node.build(tuple(operand.term for operand in operands))
+                        read = frozenset[str]().union(*(operand.lists_read for operand in operands))
+                        offers.append(Form(term, _united(operands), choices, read))
+            self._of_lists[identifier] = self._pruned(offers)
+        return self._of_lists[identifier]
 
 
-def _united(operands: tuple[Candidate, ...]) -> dict[Item, float]:
-    items: dict[Item, float] = {}
+def stored_blocks(term: Term, indices: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Term]]:
+    """What a list's term stores: the indices and the block at them, of each of a pair's lists."""
+    match term:
+        case Map(index, body):
+            yield from stored_blocks(body, (*indices, index))
+        case Stored(value):
+            yield from stored_blocks(value, indices)
+        case Pair(first, second):
+            yield from stored_blocks(first, indices)
+            yield from stored_blocks(second, indices)
+        case _:
+            yield indices, term
+
+
+def _united(operands: tuple[Form, ...]) -> dict[Item, float]:
+    return {item: cost for operand in operands for item, cost in operand.items.items()}
+
+
+def _common_choices(operands: tuple[Form, ...]) -> dict[int, Term] | None:
+    """What operands choose for every class, or None where two of them choose differently."""
+    choices: dict[int, Term] = {}
     for operand in operands:
-        items.update(operand.items)
-    return items
-
-
-def _stored_by_all(operands: tuple[Candidate, ...]) -> dict[int, str] | None:
-    """The lists that operands need, or None where two of them need one list stored by different kernels."""
-    stored: dict[int, str] = {}
-    for operand in operands:
-        for identifier, kernel in operand.stored.items():
-            if stored.setdefault(identifier, kernel) != kernel:
+        for identifier, term in operand.choices.items():
+            if choices.setdefault(identifier, term) != term:
                 return None
-    return stored
+    return choices
 
 
-def _candidate(term: Term, items: Mapping[Item, float], stored: Mapping[int, str]) -> Candidate:
-    return Candidate(term, items, sum(items.values()), stored)
-
-
-def _pruned(offers: list[Candidate]) -> list[Candidate]:
-    """The best few: for each set of lists stored, none that costs more than others which mention no index that it
-    does not.
-    """
-    kept: list[Candidate] = []
-    seen: set[Term] = set()
-    for offer in sorted(offers, key=lambda candidate: candidate.order):
-        if offer.term in seen:
-            continue
-        seen.add(offer.term)
-        rivals = sum(other.kernels == offer.kernels and other.term.free <= offer.term.free for other in kept)
-        if rivals < CANDIDATES_PER_KERNELS:
-            kept.append(offer)
-        if len(kept) == CANDIDATES_PER_CLASS:
-            break
-    # A list made together with others is dear for one of them, and all of them share what it costs.
-    together: dict[frozenset[int], Candidate] = {}
-    for offer in sorted(offers, key=lambda candidate: (candidate.cost, _made_together(candidate.term).digest)):
-        if isinstance(offer.term, Component):
-            together.setdefault(frozenset(offer.stored), offer)
-    known = {found.term for found in kept}
-    return kept + [offer for offer in together.values() if offer.term not in known]
-
-
-def _made_together(term: Term) -> Term:
-    """The list of pairs of which a term is a side, or a side of a side: the same for all that one kernel makes."""
-    while isinstance(term, Component):
-        term = term.pair
-    return term
-
-
-def _list_depths(graph: FrozenGraph) -> dict[int, int]:
-    """How many indices must be given before a class's value is a block."""
-    depths: dict[int, int] = {}
-
-    def of(node: ENode) -> int | None:
-        if isinstance(node.head, Map | At):
-            inner = depths.get(node.children[0])
-            return None if inner is None else inner + (1 if isinstance(node.head, Map) else -1)
-        if isinstance(node.head, Pair | Component):
-            return depths.get(node.children[0])
-        return 0
-
-    pending: dict[int, EClass] = dict(graph.classes)
-    while pending:
-        found: dict[int, int] = {}
-        for identifier, eclass in pending.items():
-            depth = next((depth for node in eclass.nodes if (depth := of(node)) is not None), None)
-            if depth is not None:
-                found[identifier] = depth
-        if not found:
-            break  # classes that only refer to each other stand for no term
-        depths |= found
-        pending = {identifier: eclass for identifier, eclass in pending.items() if identifier not in found}
-    return depths
+def _operands_first(graph: FrozenGraph, identifiers: list[int]) -> list[int]:
+    """Classes after the classes of their nodes' operands, except around cycles."""
+    order: dict[int, None] = {}
+    entered: set[int] = set()
+    for start in identifiers:
+        stack = [(start, False)]
+        while stack:
+            identifier, done = stack.pop()
+            if done:
+                order.setdefault(identifier)
+            elif identifier not in entered:
+                entered.add(identifier)
+                stack.append((identifier, True))
+                stack += [(child, False) for node in graph.classes[identifier].nodes for child in node.children]
+    wanted = frozenset(identifiers)
+    return [identifier for identifier in order if identifier in wanted]

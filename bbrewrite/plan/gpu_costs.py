@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrewrite.core.elements import Element
+from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
 from bbrewrite.plan.cost import NestCosts, NestEvents
@@ -49,12 +50,13 @@ class GpuNestCosts(NestCosts):
         grid: tuple[str, ...],
         names: tuple[str, ...],
         extents: Mapping[str, int],
+        indices: IndexTable,
         tensors: Mapping[str, Tensor],
         target: Target,
         gpu: Gpu,
         processors: int,
     ) -> None:
-        super().__init__(events, grid, names, extents, target, processors)
+        super().__init__(events, grid, names, extents, indices, target, processors)
         self._gpu = gpu
         statements = [s for s in walk_statements(body) if isinstance(s, Let | Update | Store)]
         updated = {s.target.name for s in statements if isinstance(s, Update)}

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bbrewrite.core.addresses import Address
-from bbrewrite.core.elements import Element, stored_element
+from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
 from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Stored, Term, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.canonical import canonical_list
+from bbrewrite.plan.lists import buffer_element
 
 
 @dataclass(frozen=True)
@@ -141,9 +142,7 @@ class _Partition:
         return self._buffer_element(self._without_lists(term))
 
     def _buffer_element(self, body: Term) -> Element:
-        """The type of a buffer of such blocks; numbers, which are worked on as f64, are stored so."""
-        element = Typing(self._table, self._indices, self._tensors).block(body).element
-        return Element.F64 if element in (None, Element.NUMBER) else stored_element(element)
+        return buffer_element(Typing(self._table, self._indices, self._tensors).block(body).element)
 
     def _kernel_outputs(
         self, term: Term, indices: tuple[str, ...], names: tuple[str | None, ...]

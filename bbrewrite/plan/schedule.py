@@ -29,12 +29,13 @@ from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.split import split_reduction
 from bbrewrite.plan.target import Target
+from bbrewrite.plan.term_costs import LARGEST_BLOCK
 
 # Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
 BLOCK_SIZES = (1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 # Sizes that share an extent out evenly are tried too: up to so many blocks for each processor, none larger than this.
 EVEN_BLOCKS = 8
-LARGEST_EVEN_BLOCK = 768
+LARGEST_EVEN_BLOCK = LARGEST_BLOCK
 # The sizes of which all combinations are tried, and how many combinations at most.
 COARSE_SIZES = (16, 64, 128, 256, 512)
 COMBINATION_LIMIT = 3125
@@ -259,8 +260,10 @@ class _Search:
     ) -> NestCosts:
         target, threads = self._machine.target, self._machine.threads
         if target.gpu is None:
-            return NestCosts(events, grid, self._used, extents, target, threads)
-        return GpuNestCosts(events, body, grid, self._used, extents, self._tensors, target, target.gpu, threads)
+            return NestCosts(events, grid, self._used, extents, self._indices, target, threads)
+        return GpuNestCosts(
+            events, body, grid, self._used, extents, self._indices, self._tensors, target, target.gpu, threads
+        )
 
     def _with_block_sizes(self, choice: _Choice) -> _Choice:
         """The choice with the block sizes that descent along one index after another finds."""
@@ -351,7 +354,7 @@ class _Search:
         return Scheduled(kernel, choice.cost, notes)
 
 
-def _kibibytes(count: int) -> str:
+def _kibibytes(count: float) -> str:
     return f"{count / 1024:.0f} KiB"
 
 

@@ -6,15 +6,28 @@ depend on a loop were always hoisted out of it. Scheduling later finds what is r
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Mapping
+from math import ceil, prod
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Cast, Read, Reduce, Term
+from bbrewrite.core.types import Typing
 from bbrewrite.plan.target import Target
 
+# Copying a block, in vector instructions for one vector.
+COPY_WORK = 2.0
+# Writing a block to local memory and reading it back, likewise.
+PASS_WORK = 3.0
+# Products of bf16 that come straight from memory are made in pairs: twice as fast as those of single precision in
+# registers, and as a whole, with sums that are read and stored in single precision, so much faster.
+NARROW_RATE = 1.5
+# A call of a block product costs as much as so many more contracted elements: it reads and writes its result once.
+PRODUCT_CALL = 8
+# Blocks of products are no larger than this.
+LARGEST_BLOCK = 768
 # A layout change moves every element once through local memory.
 LAYOUT_WORK = 1.0
 # Rounding costs nothing, but a value that need not be rounded must not be: it may serve where more is wanted.
@@ -22,13 +35,25 @@ ROUNDING_SECONDS = 1e-9
 
 
 class TermCosts:
-    """Seconds, on all processors of a target, for evaluating single operators over all their indices."""
+    """Seconds, on some processors of a target, for evaluating single operators over all their indices.
 
-    def __init__(self, table: OperatorTable, indices: IndexTable, tensors: dict[str, Tensor], target: Target) -> None:
+    `tensors` are all that terms read, lists in global memory among them.
+    """
+
+    def __init__(
+        self,
+        table: OperatorTable,
+        indices: IndexTable,
+        tensors: Mapping[str, Tensor],
+        target: Target,
+        threads: int,
+    ) -> None:
         self._table = table
         self.indices = indices
         self._tensors = tensors
         self._target = target
+        self._threads = threads
+        self._typing = Typing(table, indices, tensors)
 
     def extent(self, index: str) -> int:
         """The extent of an index, which must be known by now."""
@@ -50,10 +75,75 @@ class TermCosts:
             case _:
                 return 0.0
 
+    def least(self, term: Term) -> float:
+        """What no schedule undercuts for one operator: it runs once on each of its blocks, however large they are."""
+        match term:
+            case Apply(operator) if operator == "dot":
+                return self._least_product(term)
+            case Apply():
+                return self._least_points(term, self._axes(term)) * self._least_work(term)
+            case Reduce():
+                return self._least_accumulation(term)
+            case Read():
+                return self.evaluation(term)
+            case _:
+                return 0.0
+
+    def _least_product(self, term: Apply) -> float:
+        """Multiply-adds, at the rate that the largest blocks reach, and bringing the second operand into order."""
+        _, columns, contracted = axes = self._axes(term)
+        target = self._target
+        span = min(self._largest_block(contracted), self.extent(contracted))
+        rate = target.matrix_flops_per_second * self._threads / (1 + PRODUCT_CALL / max(1, span))
+        if all(self._typing.block(operand).element is Element.BF16 for operand in term.operands):
+            rate *= NARROW_RATE
+        packing = COPY_WORK if is_transpose(term.operands[1]) else target.packing_operations
+        packed = self._least_points(term, (columns, contracted)) * self._vector_seconds(packing)
+        return self._least_points(term, axes) * 2.0 / rate + packed
+
+    def _least_accumulation(self, term: Reduce) -> float:
+        """Each block of a sum of products is read and written once for each block of the contracted index."""
+        (operand, *others) = term.operands
+        if others or not (isinstance(operand, Apply) and operand.operator == "dot"):
+            return 0.0
+        rows, columns, contracted = self._axes(operand)
+        if term.index != contracted:
+            return 0.0
+        trips = ceil(self.extent(contracted) / self._largest_block(contracted))
+        return trips * self._least_points(term, (rows, columns)) * self._vector_seconds(PASS_WORK)
+
+    def _largest_block(self, index: str) -> int:
+        known = self.indices[index]
+        return known.block if known.block is not None and known.block_is_fixed else LARGEST_BLOCK
+
+    def _axes(self, term: Apply) -> tuple[str, ...]:
+        """The axes along which an operator works; of a product rows, columns and contracted."""
+        operands = [self._typing.block(operand).axes for operand in term.operands]
+        operator = self._table.operators[term.operator]
+        if operator.name == "dot":
+            rows, contracted = operands[0]
+            return (rows, operands[1][0], contracted)
+        return max(operands, key=len, default=()) if operator.fold else self._typing.block(term).axes
+
+    def _least_work(self, term: Apply) -> float:
+        operator = self._table.operators[term.operator]
+        work = 1.0 if operator.fold else 0.0
+        if operator.function in self._table.functions:
+            work += self.function_work(operator.function)
+        return self._vector_seconds(work or LAYOUT_WORK / 2)
+
+    def _least_points(self, term: Term, axes: tuple[str, ...]) -> float:
+        points = [index for index in term.free if not self.indices.is_blocked(index)]
+        return prod(self.extent(index) for index in {*axes, *points})
+
+    def stores(self, indices: tuple[str, ...]) -> float:
+        """The store of one list."""
+        return self.traffic(indices, Element.F32)
+
     def traffic(self, indices: tuple[str, ...], element: Element) -> float:
         """One load or store of every element over these indices, from or to global memory."""
-        elements = prod(self.extent(index) for index in indices)
-        return elements * element.size_bytes / self._target.global_bytes_per_second
+        size = prod(self.extent(index) for index in indices) * element.size_bytes
+        return size / self._threads * self._target.seconds_per_byte(size, self._threads)
 
     @property
     def launch(self) -> float:
@@ -63,7 +153,7 @@ class TermCosts:
         """The work of an operator on one element (for `dot`, one multiply-add)."""
         operator = self._table.operators[term.operator]
         if operator.name == "dot":
-            return 2.0 / (self._target.matrix_flops_per_second * self._target.processors)
+            return 2.0 / (self._target.matrix_flops_per_second * self._threads)
         function = self._table.functions.get(operator.function)
         return self._vector_seconds(self.function_work(function.name) if function else LAYOUT_WORK)
 
@@ -77,7 +167,7 @@ class TermCosts:
 
     def _vector_seconds(self, work: float) -> float:
         rate = self._target.vector_operations_per_second * self._target.vector_lanes
-        return work / (rate * self._target.processors)
+        return work / (rate * self._threads)
 
 
 def body_work(table: OperatorTable, body: Term) -> float:
@@ -87,3 +177,8 @@ def body_work(table: OperatorTable, body: Term) -> float:
         function = table.functions[table.operators[body.operator].function]
         own = body_work(table, function.body) if function.body else function.work
     return own + sum(body_work(table, child) for child in body.children)
+
+
+def is_transpose(term: Term) -> bool:
+    """Whether a term only transposes a block."""
+    return isinstance(term, Apply) and term.operator == "transpose"

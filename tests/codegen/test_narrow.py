@@ -85,8 +85,9 @@ def test_the_planner_counts_on_it() -> None:
         (kernel,) = _product(X, element, element).kernels
         tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
         events = summarise(kernel.body, kernel.grid, TABLE, Typing(TABLE, kernel.indices, tensors), tensors)
-        target = replace(host_target(), global_bytes_per_second=1e30)
-        costs = NestCosts(events, kernel.grid, ("m", "n", "k"), extents, target, 1)
+        memory = tuple(replace(tier, bytes_per_second=1e30) for tier in host_target().memory)
+        target = replace(host_target(), memory=memory)
+        costs = NestCosts(events, kernel.grid, ("m", "n", "k"), extents, kernel.indices, target, 1)
         return costs.cheapest(np.array([[64.0], [64.0], [64.0]]))[1].seconds
 
     assert seconds(BF16) < 0.8 * seconds(F32)

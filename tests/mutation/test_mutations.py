@@ -64,8 +64,11 @@ MUTANTS: list[tuple[Check, Mutant]] = [
     ),
     (checks.addresses_follow_a_renaming, (inline._Renaming, "_find", "address.renamed(names) for", "address for")),
     # The scope check of extraction.
-    (checks.plans_keep_to_scope, (extract, "extract", "if not found.term.free]", "]")),
-    (checks.plans_keep_to_scope, (extract._Extraction, "_read", "if items.term.free:", "if False:")),
+    (checks.plans_keep_to_scope, (extract._Extraction, "kernels_of", "if scoped and", "if")),
+    (
+        checks.plans_keep_to_scope,
+        (extract._Extraction, "_pruned", "and other.term.free <= offer.term.free for", "for"),
+    ),
     # Operators of the interpreter.
     (checks.plans_mean_what_the_reference_says, (block_operators, "apply_operator", "a @ b.T", "a @ b.T + a[0, 0]")),
     (

@@ -1,7 +1,8 @@
 """Programs in which a sum depends on a reduction over its own loop, and programs with several outputs of one tensor.
 
 Each is written from definitions, as its users write it. All must come out as one kernel; how many loops over the index
-of the reduction it has says how often what the loop reads is passed over.
+of the reduction it has says how often what the loop reads is passed over. Extents are such that what a second loop
+would read again, or another kernel store, is no longer near.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ S[m, n] = sum[d](Q[m, d] * K[n, d]) / sqrt(size(d))
 """
 _TWO_SCORES = """\
 program two_scores
-index m = 256, n = 256, d = 64, l = 64
+index m = 4096, n = 4096, d = 64, l = 64
 input Q[m, d], K[n, d], R[m, d], L[n, d], V[n, l], lam : f32
 S[m, n] = sum[d](Q[m, d] * K[n, d]) / sqrt(size(d))
 T[m, n] = sum[d](R[m, d] * L[n, d]) / sqrt(size(d))
@@ -39,7 +40,7 @@ S[h, m, n] = sum[d](Q[h, m, d] * K[h, n, d]) / sqrt(size(d))
 """
 _ROWS = """\
 program rows
-index m = 64, k = 20000
+index m = 64, k = 200000
 input X[m, k] : f32
 """
 

@@ -119,7 +119,7 @@ def test_what_hidden_entries_change_is_not_narrowed(body: str) -> None:
 
 @pytest.mark.parametrize("are_sorted", [True, False])
 def test_documents_are_found_at_run_time(are_sorted: bool) -> None:
-    plan = planned("softmax", DOCUMENTS, 2, m=16, n=16)
+    plan = planned("softmax", DOCUMENTS, 4, m=16, n=16)
     (loop, *_) = narrowed_loops(plan.plan.kernels)
     assert loop.bounds
     assert {read.tensor for read in loop.bounds.reads} == {"D", "F"}

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from bbrewrite.core.addresses import index_address
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import builtin_table
-from bbrewrite.core.programs import Role
-from bbrewrite.core.terms import At, Component, Loaded, Map, Reduce, Term, walk
+from bbrewrite.core.programs import BlockProgram, Definition, Role
+from bbrewrite.core.terms import At, Map, Reduce, Term
 from bbrewrite.egraph.view import EClass, ENode, FrozenGraph, SaturationReport
 from bbrewrite.explain.matching import head_key
-from bbrewrite.plan.extract import extract
+from bbrewrite.plan.extract import Limits, extract
+from bbrewrite.plan.lists import Lists
 from bbrewrite.plan.term_costs import TermCosts
 from tests.plan.pipelines import TARGET
 from tests.programs import apply, read, tensor, total
@@ -51,13 +52,11 @@ def _check_scope(roots: Mapping[str, Term], equal: Mapping[Term, Term]) -> None:
     found = {name: number(term) for name, term in roots.items()}
     graph = FrozenGraph(classes, found, SaturationReport(0, 0, 0, "saturated", {}))
     table = IndexTable.of([Index("m", 256, None, 64), Index("n", 4096, None, 64), Index("k", 2)])
-    tensors = {t.name: t for t in (tensor("A", "m n", Role.INPUT), tensor("B", "k m", Role.INPUT))}
-    closed = True
-    plans = extract(graph, ("root",), TermCosts(builtin_table(), table, tensors, TARGET)).plans
-    for plan in plans:
-        for node in walk(plan.roots["root"]):
-            if isinstance(node, At | Loaded | Component) and not isinstance(node.children[0], At | Component):
-                closed = closed and not node.children[0].free
-        closed = closed and not plan.roots["root"].free
-    assert plans, "there is a plan that keeps to its scope"
-    assert closed, "a plan uses a term outside the loop of an index that it mentions"
+    inputs = (tensor("A", "m n", Role.INPUT), tensor("B", "k m", Role.INPUT))
+    outputs = tuple(Definition(tensor(name, "m", Role.OUTPUT), term) for name, term in roots.items())
+    lists = Lists(graph, BlockProgram("scope", table, inputs, (), outputs), table, builtin_table())
+    tensors = {t.name: t for t in inputs} | lists.tensors
+    kernels = extract(graph, lists, TermCosts(builtin_table(), table, tensors, TARGET, 2), Limits(1, 64)).kernels
+    assert {kernel.stores for kernel in kernels} == {(name,) for name in lists.by_name}, "every list has a kernel"
+    for form in kernels:
+        assert not form.term.free, "a kernel uses a term outside the loop of an index that it mentions"

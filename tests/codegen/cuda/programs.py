@@ -207,7 +207,7 @@ def moved_bytes(kernel: Kernel, extents: Mapping[str, int], table: OperatorTable
     names = tuple(index.name for index in kernel.indices)
     own = {name: extents[kernel.indices.root(name)] for name in names}
     blocks = np.array([[float(kernel.indices[name].block or 1)] for name in names])
-    _, cost = NestCosts(events, kernel.grid, names, own, TARGET, TARGET.processors).cheapest(blocks)
+    _, cost = NestCosts(events, kernel.grid, names, own, kernel.indices, TARGET, TARGET.processors).cheapest(blocks)
     return cost.global_bytes
 
 
