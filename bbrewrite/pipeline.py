@@ -31,9 +31,10 @@ from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.memory import check_local_memory, check_memory
 from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.planner import Plan, pareto_plans, plan_program
-from bbrewrite.plan.schedule import Machine, Scheduled
+from bbrewrite.plan.schedule import Scheduled
 from bbrewrite.plan.target import Target, host_target
 from bbrewrite.request import Request
 from bbrewrite.resources import cache_directory
@@ -243,8 +244,8 @@ def _fuse_whole(request: Request, target: Target | None, unfused: Plan | None = 
 def _machine(request: Request, target: Target | None) -> Machine:
     """The host with the threads asked for, or all of another target's processors."""
     if target is None:
-        return Machine(host_target(), request.threads, request.extents)
-    return Machine(target, target.processors, request.extents)
+        return Machine.running(request.blocks, host_target(), request.threads, request.extents)
+    return Machine.running(request.blocks, target, target.processors, request.extents)
 
 
 def snapshot_plans(fusion: Fusion) -> tuple[Plan, ...]:
@@ -253,7 +254,7 @@ def snapshot_plans(fusion: Fusion) -> tuple[Plan, ...]:
     """
     request = fusion.request
     assert fusion.graph is not None
-    machine = Machine(host_target(), request.threads, request.extents)
+    machine = _machine(request, None)
     inlined = inline(request.blocks)
     return pareto_plans(fusion.graph, request.blocks, inlined.indices, request.rules.table, machine, inlined.roots)
 

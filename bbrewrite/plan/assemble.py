@@ -8,22 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from bbrewrite.core.programs import BlockProgram, Role, Tensor
 from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Term, rewrite_bottom_up
 from bbrewrite.plan.extract import KernelForm, stored_blocks
 from bbrewrite.plan.lists import Lists
 from bbrewrite.plan.partition import KernelOutput, KernelTerm
 
 
-def kernel_term(form: KernelForm, lists: Lists, program: BlockProgram) -> KernelTerm:
+def kernel_term(form: KernelForm, lists: Lists) -> KernelTerm:
     """What a kernel computes."""
-    outputs: list[KernelOutput] = []
-    declared = {tensor.name: tensor for tensor in program.outputs}
-    for name, (indices, body) in zip(form.stores, stored_blocks(form.term), strict=True):
-        known = declared.get(name) or lists.tensors[name]
-        role = Role.OUTPUT if name in declared else Role.BUFFER
-        outputs.append(KernelOutput(Tensor(name, indices, known.element, role), body))
-    return KernelTerm("_".join(form.stores), tuple(outputs))
+    blocks = zip(form.stores, stored_blocks(form.term), strict=True)
+    outputs = tuple(KernelOutput(lists.as_stored(name, indices), body) for name, (indices, body) in blocks)
+    return KernelTerm("_".join(form.stores), outputs)
 
 
 def closed_terms(kernels: Iterable[KernelForm], lists: Lists) -> dict[str, Term]:

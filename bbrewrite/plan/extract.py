@@ -230,7 +230,7 @@ class _Extraction:
             terms = [self._lists.from_scratch(name) for name in sorted(lists_read)]
             parts = dict.fromkeys(part for term in terms for part in walk(term))
             tensors = [self._lists.by_name[name].tensor for name in sorted(lists_read)]
-            stores = sum(self._costs.launch + self._costs.stores(tensor.indices) for tensor in tensors if tensor)
+            stores = sum(self._costs.launch + self._costs.store(tensor) for tensor in tensors if tensor)
             self._making[lists_read] = stores + sum(map(self._costs.evaluation, parts))
         return self._making[lists_read]
 
@@ -243,7 +243,8 @@ class _Extraction:
             scoped = all(body.free <= frozenset(indices) for indices, body in outputs)
             # A value computed from its own stored list is only a copy of it.
             if scoped and not form.lists_read.intersection(stores):
-                own = self._costs.launch + sum(self._costs.stores(indices) for indices, _ in outputs)
+                stored = [self._lists.as_stored(n, indices) for n, (indices, _) in zip(stores, outputs, strict=True)]
+                own = self._costs.launch + sum(map(self._costs.store, stored))
                 parts = {item.term for item in form.items}
                 bound = own + sum(map(self._costs.least, sorted(parts, key=lambda term: term.digest)))
                 found[form.term] = KernelForm(stores, form.term, own + form.estimate, bound, form.lists_read)

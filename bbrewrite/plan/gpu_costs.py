@@ -17,9 +17,11 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
-from bbrewrite.plan.cost import NestCosts, NestEvents
+from bbrewrite.plan.cost import NestCosts
+from bbrewrite.plan.events import NestEvents
 from bbrewrite.plan.kernel import Let, LocalBlock, Statement, Store, Update, compute_element, walk_statements
-from bbrewrite.plan.target import Gpu, Target
+from bbrewrite.plan.machine import Machine
+from bbrewrite.plan.target import Gpu
 
 GPU_BLOCK_SIZES = (16, 32, 64, 128)
 # Registers of a thread that hold no block: addresses, counters, and operands on their way to the tensor cores.
@@ -52,11 +54,10 @@ class GpuNestCosts(NestCosts):
         extents: Mapping[str, int],
         indices: IndexTable,
         tensors: Mapping[str, Tensor],
-        target: Target,
+        machine: Machine,
         gpu: Gpu,
-        processors: int,
     ) -> None:
-        super().__init__(events, grid, names, extents, indices, target, processors)
+        super().__init__(events, grid, names, extents, indices, machine)
         self._gpu = gpu
         statements = [s for s in walk_statements(body) if isinstance(s, Let | Update | Store)]
         updated = {s.target.name for s in statements if isinstance(s, Update)}

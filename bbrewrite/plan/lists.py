@@ -8,7 +8,7 @@ of a pair). Classes that stand for one list under two names are one list here. W
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bbrewrite.core.addresses import Address
 from bbrewrite.core.elements import Element, stored_element
@@ -54,6 +54,7 @@ class Lists:
                 representatives[term] = ListClass(name, identifier, self._tensor(name, identifier))
             self._of_class[identifier] = representatives[term]
         self.by_name = {found.name: found for found in representatives.values()}
+        self._declared = {tensor.name: tensor for tensor in program.outputs}
         self._sides = self._sides_of_pairs()
         self._reads: dict[int, tuple[tuple[ListClass, tuple[Address, ...]], ...]] = {}
 
@@ -67,6 +68,10 @@ class Lists:
     def tensors(self) -> dict[str, Tensor]:
         """What reads of lists read."""
         return {found.name: found.tensor for found in self.by_name.values() if found.tensor is not None}
+
+    def as_stored(self, name: str, indices: tuple[str, ...]) -> Tensor:
+        """What a kernel stores that makes a list by its own indices: an output of the program where the list is one."""
+        return replace(self._declared.get(name) or self.tensors[name], indices=indices)
 
     def is_block(self, identifier: int) -> bool:
         """Whether a class's value is one block in local memory."""

@@ -17,8 +17,9 @@ from bbrewrite.plan.cost import Cost
 from bbrewrite.plan.extract import Extraction, KernelForm, extract
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.lists import Lists
+from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelTerm, fused_program, partition
-from bbrewrite.plan.schedule import Machine, Scheduled, schedule
+from bbrewrite.plan.schedule import Scheduled, schedule
 from bbrewrite.plan.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
 from bbrewrite.plan.term_costs import TermCosts
 
@@ -143,7 +144,7 @@ class _Planner:
 
     def _extracted(self, graph: FrozenGraph) -> Extraction:
         tensors = {tensor.name: tensor for tensor in self._program.inputs} | self._lists.tensors
-        costs = TermCosts(self._table, self._indices, tensors, self._machine.target, self._machine.threads)
+        costs = TermCosts(self._table, self._indices, tensors, self._machine)
         return extract(graph, self._lists, costs)
 
     def chosen(self) -> Plan:
@@ -186,7 +187,7 @@ class _Planner:
         return tuple(dict.fromkeys(self._outputs.values()))
 
     def _price(self, form: KernelForm) -> float:
-        kernel = kernel_term(form, self._lists, self._program)
+        kernel = kernel_term(form, self._lists)
         tensors = {tensor.name: tensor for tensor in self._program.inputs} | self._lists.tensors
         return self._schedule(kernel, tensors).cost.seconds
 

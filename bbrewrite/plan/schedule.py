@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from math import prod
 
 import numpy as np
@@ -20,15 +20,16 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Read, Reduce, Term, walk
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.cost import Cost, NestCosts, NestEvents, summarise
+from bbrewrite.plan.cost import Cost, NestCosts
+from bbrewrite.plan.events import NestEvents, summarise
 from bbrewrite.plan.gpu_costs import GPU_BLOCK_SIZES, GpuNestCosts
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
+from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.naming import name_values
 from bbrewrite.plan.narrowing import may_narrow, narrowed, with_ranges_only
 from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.split import split_reduction
-from bbrewrite.plan.target import Target
 from bbrewrite.plan.term_costs import LARGEST_BLOCK
 
 # Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
@@ -46,15 +47,6 @@ DESCENT_ROUNDS = 3
 NESTS_REFINED = 2
 # Splitting a reduction is tried where the grid has fewer cells than this for each processor.
 SPLIT_BELOW = 2
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What a kernel is planned for: a target, the threads used, and the extents at hand."""
-
-    target: Target
-    threads: int
-    extents: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -113,8 +105,9 @@ class _Search:
         terms = [term for output in kernel.outputs for term in walk(output.body)]
         self._has_masks = may_narrow(iter(terms), self._typing)
         self._reduced = tuple(dict.fromkeys(term.index for term in terms if isinstance(term, Reduce)))
-        used = {index for term in terms for index in (*term.free, *([term.index] if isinstance(term, Reduce) else []))}
-        used |= {index for output in kernel.outputs for index in output.tensor.indices}
+        nests = [*map(_loops_of, terms), *(frozenset(output.tensor.indices) for output in kernel.outputs)]
+        self._nested = tuple(dict.fromkeys(pair for nest in nests for pair in combinations(sorted(nest), 2)))
+        used = frozenset[str]().union(*nests)
         self._used = tuple(index.name for index in indices if index.name in used)
         # Only states of one component can be merged block by block.
         dependent = {t.index for t in terms if isinstance(t, Reduce) and len(table.monoids[t.monoid].state) > 1}
@@ -130,23 +123,31 @@ class _Search:
         if may_split and self._cells(min(started, key=lambda c: c.rank)) < SPLIT_BELOW * self._machine.threads:
             started += self._started_split()
         started.sort(key=lambda choice: choice.rank)
-        descended = [self._descend(choice) for choice in started[:NESTS_REFINED]]
-        best = min(descended, key=lambda choice: choice.rank)
-        return self._finished(self._with_block_sizes(best), self._notes(best))
+        # What to keep is found at coarse block sizes, so at finer ones less may be better.
+        descended = [choice for start in started[:NESTS_REFINED] for choice in self._descent(start)]
+        best = min(map(self._with_block_sizes, descended), key=lambda choice: choice.rank)
+        return self._finished(best, self._notes(best))
 
     def _started(self, grid: tuple[str, ...]) -> Iterator[_Choice]:
         """Nests of a grid in all loop orders, with nothing kept local yet."""
-        for order in self._orders(grid):
-            choice = self._built(grid, order, frozenset(), None)
-            if choice is not None:
-                yield choice
+        yield from self._different(grid, [(order, None) for order in self._orders(grid)])
 
     def _started_split(self) -> Iterator[_Choice]:
         """Nests without a grid whose outermost reduction is shared by all processors."""
-        for order in self._orders(()):
-            outermost = next((index for index in order if index in self._reduced), None)
-            if outermost in self._mergeable:
-                choice = self._built((), order, frozenset(), outermost)
+        outermost = {order: next((i for i in order if i in self._reduced), None) for order in self._orders(())}
+        yield from self._different((), [(order, i) for order, i in outermost.items() if i in self._mergeable])
+
+    def _different(self, grid: tuple[str, ...], orders: list[tuple[tuple[str, ...], str | None]]) -> Iterator[_Choice]:
+        """The nests of loop orders, each with the reduction that is shared out if any; of equal ones the first."""
+        seen: set[object] = set()
+        for order, split in orders:
+            place = {index: position for position, index in enumerate(order)}
+            pairs = [pair for pair in self._nested if place.keys() >= set(pair)]
+            # Which of two loops is the outer one matters only where one value needs both.
+            nesting = (split, *(place[one] < place[other] for one, other in pairs))
+            if nesting not in seen:
+                seen.add(nesting)
+                choice = self._built(grid, order, frozenset(), split)
                 if choice is not None:
                     yield choice
 
@@ -205,14 +206,15 @@ class _Search:
     def _block_sizes(self) -> tuple[int, ...]:
         return GPU_BLOCK_SIZES if self._machine.target.gpu else BLOCK_SIZES
 
-    def _descend(self, best: _Choice) -> _Choice:
-        """Keeps values local one after another while that helps."""
+    def _descent(self, best: _Choice) -> Iterator[_Choice]:
+        """A nest, and others that keep values local, one after another while that helps."""
         while True:
+            yield best
             options = sorted(self._keepable(best), key=lambda term: term.digest)
             trials = [self._built(best.grid, best.order, best.kept | {term}, best.split) for term in options]
             better = min((trial for trial in trials if trial is not None), key=lambda choice: choice.rank, default=best)
             if better.rank >= best.rank:
-                return best
+                return
             best = better
 
     def _keepable(self, choice: _Choice) -> set[Term]:
@@ -258,11 +260,11 @@ class _Search:
     def _costs(
         self, events: NestEvents, body: tuple[Statement, ...], grid: tuple[str, ...], extents: Mapping[str, int]
     ) -> NestCosts:
-        target, threads = self._machine.target, self._machine.threads
-        if target.gpu is None:
-            return NestCosts(events, grid, self._used, extents, self._indices, target, threads)
+        machine = self._machine
+        if machine.target.gpu is None:
+            return NestCosts(events, grid, self._used, extents, self._indices, machine)
         return GpuNestCosts(
-            events, body, grid, self._used, extents, self._indices, self._tensors, target, target.gpu, threads
+            events, body, grid, self._used, extents, self._indices, self._tensors, machine, machine.target.gpu
         )
 
     def _with_block_sizes(self, choice: _Choice) -> _Choice:
@@ -352,6 +354,11 @@ class _Search:
             tuple(output.tensor for output in self._kernel.outputs),
         )
         return Scheduled(kernel, choice.cost, notes)
+
+
+def _loops_of(term: Term) -> frozenset[str]:
+    """The indices of the loops that a value needs."""
+    return term.free | {term.index} if isinstance(term, Reduce) else term.free
 
 
 def _kibibytes(count: float) -> str:

@@ -1,4 +1,4 @@
-"""Target descriptions: the machine as the cost model sees it, read from `targets/*.toml` or the user's own file."""
+"""Target descriptions: the machine as the cost model sees it, read from `targets/*.toml`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from bbrewrite.resources import configuration_directory, resource_directory
-
-HOST_FILE = "host.toml"
+from bbrewrite.resources import resource_directory
 
 
 @dataclass(frozen=True)
@@ -66,26 +64,24 @@ class Target:
         """The tiers of global memory."""
         return tuple(tier for tier in self.memory if tier.shared)
 
-    def tier_of(self, size_bytes: float) -> MemoryTier:
-        """Where a list of this size lies between kernels."""
-        return next(tier for tier in self.shared_tiers if size_bytes <= tier.capacity_bytes)
+    def tier_of(self, distance: float) -> MemoryTier:
+        """Where something lies between two uses, so many bytes being touched from one to the next."""
+        return next(tier for tier in self.shared_tiers if distance <= tier.capacity_bytes)
 
-    def seconds_per_byte(self, size_bytes: float, threads: int) -> float:
-        """The time in which one of some processors, all busy, moves a byte of a list of this size.
-
-        One processor alone does not use the whole rate of shared memory.
+    def seconds_per_byte(self, distance: float, threads: int) -> float:
+        """The time in which one of some processors, all busy, moves a byte that was last used when so many bytes were
+        still to be touched.
         """
-        return max(self.processors, threads) / self.tier_of(size_bytes).bytes_per_second
+        return self.tier_seconds_per_byte(self.tier_of(distance), threads)
+
+    def tier_seconds_per_byte(self, tier: MemoryTier, threads: int) -> float:
+        """The same of a byte from or to a tier. One processor alone does not use the whole rate of shared memory."""
+        return max(self.processors, threads) / tier.bytes_per_second
 
 
 def load_target(path: Path) -> Target:
     """Reads a target description."""
-    return read_target(path.read_text(encoding="utf-8"))
-
-
-def read_target(text: str) -> Target:
-    """A target description from its text."""
-    data = tomllib.loads(text)
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
     return Target(
         name=data["name"],
         kind=data["kind"],
@@ -108,20 +104,9 @@ def _tier(entry: dict[str, Any]) -> MemoryTier:
     return MemoryTier(entry["name"], entry["shared"], capacity, entry["bytes_per_second"])
 
 
-def measured_host_file() -> Path:
-    """Where `bbrewrite target --measure` writes what it finds."""
-    return configuration_directory() / "targets" / HOST_FILE
-
-
-def shipped_host_file() -> Path:
-    """The description that comes with the package."""
-    return resource_directory("targets") / HOST_FILE
-
-
 def host_target() -> Target:
-    """The machine that runs generated C++: as measured, or else as shipped."""
-    measured = measured_host_file()
-    return load_target(measured if measured.is_file() else shipped_host_file())
+    """The machine that runs generated C++."""
+    return load_target(resource_directory("targets") / "host.toml")
 
 
 def gpu_target(architecture: str) -> Target:

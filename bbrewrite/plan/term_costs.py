@@ -6,7 +6,7 @@ depend on a loop were always hoisted out of it. Scheduling later finds what is r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import ceil, prod
 
 from bbrewrite.core.elements import Element
@@ -15,7 +15,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Cast, Read, Reduce, Term
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.target import Target
+from bbrewrite.plan.machine import Machine
 
 # Copying a block, in vector instructions for one vector.
 COPY_WORK = 2.0
@@ -24,8 +24,6 @@ PASS_WORK = 3.0
 # Products of bf16 that come straight from memory are made in pairs: twice as fast as those of single precision in
 # registers, and as a whole, with sums that are read and stored in single precision, so much faster.
 NARROW_RATE = 1.5
-# A call of a block product costs as much as so many more contracted elements: it reads and writes its result once.
-PRODUCT_CALL = 8
 # Blocks of products are no larger than this.
 LARGEST_BLOCK = 768
 # A layout change moves every element once through local memory.
@@ -45,14 +43,14 @@ class TermCosts:
         table: OperatorTable,
         indices: IndexTable,
         tensors: Mapping[str, Tensor],
-        target: Target,
-        threads: int,
+        machine: Machine,
     ) -> None:
         self._table = table
         self.indices = indices
         self._tensors = tensors
-        self._target = target
-        self._threads = threads
+        self._machine = machine
+        self._target = machine.target
+        self._threads = machine.threads
         self._typing = Typing(table, indices, tensors)
 
     def extent(self, index: str) -> int:
@@ -69,7 +67,7 @@ class TermCosts:
             case Reduce():
                 return self._points(term) * self._vector_seconds(1.0)
             case Read(tensor):
-                return self.traffic(tuple(sorted(term.free)), self._tensors[tensor].element)
+                return self._traffic(self._tensors[tensor], term.free)
             case Cast():
                 return ROUNDING_SECONDS
             case _:
@@ -90,11 +88,10 @@ class TermCosts:
                 return 0.0
 
     def _least_product(self, term: Apply) -> float:
-        """Multiply-adds, at the rate that the largest blocks reach, and bringing the second operand into order."""
+        """Multiply-adds at full rate, and bringing the second operand into order."""
         _, columns, contracted = axes = self._axes(term)
         target = self._target
-        span = min(self._largest_block(contracted), self.extent(contracted))
-        rate = target.matrix_flops_per_second * self._threads / (1 + PRODUCT_CALL / max(1, span))
+        rate = target.matrix_flops_per_second * self._threads
         if all(self._typing.block(operand).element is Element.BF16 for operand in term.operands):
             rate *= NARROW_RATE
         packing = COPY_WORK if is_transpose(term.operands[1]) else target.packing_operations
@@ -136,14 +133,14 @@ class TermCosts:
         points = [index for index in term.free if not self.indices.is_blocked(index)]
         return prod(self.extent(index) for index in {*axes, *points})
 
-    def stores(self, indices: tuple[str, ...]) -> float:
+    def store(self, tensor: Tensor) -> float:
         """The store of one list."""
-        return self.traffic(indices, Element.F32)
+        return self._traffic(tensor, tensor.indices)
 
-    def traffic(self, indices: tuple[str, ...], element: Element) -> float:
-        """One load or store of every element over these indices, from or to global memory."""
-        size = prod(self.extent(index) for index in indices) * element.size_bytes
-        return size / self._threads * self._target.seconds_per_byte(size, self._threads)
+    def _traffic(self, tensor: Tensor, indices: Iterable[str]) -> float:
+        """One load or store of every element of a tensor, or of those over some indices."""
+        size = prod(self.extent(index) for index in indices) * tensor.element.size_bytes
+        return size / self._threads * self._machine.seconds_per_byte(tensor, self.indices)
 
     @property
     def launch(self) -> float:

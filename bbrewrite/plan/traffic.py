@@ -9,7 +9,7 @@ from math import prod
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.cost import Event, summarise
+from bbrewrite.plan.events import Event, summarise
 from bbrewrite.plan.kernel import Kernel
 from bbrewrite.plan.visited_share import visited_share
 

@@ -14,8 +14,10 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number, Read, Term
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.cost import NestCosts, summarise
+from bbrewrite.plan.cost import NestCosts
+from bbrewrite.plan.events import summarise
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, walk_statements
+from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.target import host_target
 from bbrewrite.runtime.module import compile_program
 from tests.codegen.kernel_cases import BF16, F32, add_to, block, indices, op, output, read, single, tensor, use
@@ -87,7 +89,8 @@ def test_the_planner_counts_on_it() -> None:
         events = summarise(kernel.body, kernel.grid, TABLE, Typing(TABLE, kernel.indices, tensors), tensors)
         memory = tuple(replace(tier, bytes_per_second=1e30) for tier in host_target().memory)
         target = replace(host_target(), memory=memory)
-        costs = NestCosts(events, kernel.grid, ("m", "n", "k"), extents, kernel.indices, target, 1)
+        indices, machine = kernel.indices.with_extents(extents), Machine(target, 1, extents)
+        costs = NestCosts(events, kernel.grid, ("m", "n", "k"), extents, indices, machine)
         return costs.cheapest(np.array([[64.0], [64.0], [64.0]]))[1].seconds
 
     assert seconds(BF16) < 0.8 * seconds(F32)

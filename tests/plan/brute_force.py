@@ -18,8 +18,9 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Role, Tensor
 from bbrewrite.core.terms import At, Component, Map, Pair, Read, Term, walk
 from bbrewrite.egraph.view import ENode, FrozenGraph
+from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelOutput, KernelTerm
-from bbrewrite.plan.schedule import Machine, schedule
+from bbrewrite.plan.schedule import schedule
 
 # The indices of a list and its block at them; the term that each class of a term has.
 type Body = tuple[tuple[str, ...], Term]

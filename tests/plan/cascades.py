@@ -176,7 +176,7 @@ output K[m, e] = sum[k](H[m, k] * B[k, e])
 output V[m, l] = sum[k](H[m, k] * C[k, l])
 """,
         "k",
-        3,  # one for each width, over one local row of X
+        4,  # the statistics, then one for each width, over one local row of X
     ),
     "gate_and_up": Cascade(
         """\

@@ -18,8 +18,8 @@ from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
+from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import Plan, plan_program
-from bbrewrite.plan.schedule import Machine
 from bbrewrite.plan.target import host_target
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules, parse_rules
@@ -79,7 +79,6 @@ def plan_text(
     )
     roots = [index for index in inlined.indices if index.same_as is None]
     extents = {index.name: sizes.get(index.name, 1 if index.extent is None else index.extent) for index in roots}
-    plan = plan_program(
-        graph, block_program, inlined.indices, rules.table, Machine(TARGET, threads, extents), inlined.roots
-    )
+    machine = Machine.running(block_program, TARGET, threads, extents)
+    plan = plan_program(graph, block_program, inlined.indices, rules.table, machine, inlined.roots)
     return Planned(array, block_program, graph, plan, rules.table, extents)

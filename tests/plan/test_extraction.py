@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pytest
@@ -15,8 +16,8 @@ from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
+from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import TOLERANCE, Plan, plan_program
-from bbrewrite.plan.schedule import Machine
 from bbrewrite.plan.target import Target
 from tests.plan.brute_force import BruteForce
 from tests.plan.headline import RMSNORM_SWIGLU
@@ -56,7 +57,8 @@ class Case:
     """A small program and the machine for which it is planned."""
 
     text: str
-    machine: Machine
+    target: Target
+    extents: Mapping[str, int]
     siblings: bool
 
 
@@ -89,7 +91,7 @@ def cases(draw: st.DrawFn, siblings: bool) -> Case:
     header = f"program small\nindex m = {sizes['m']}, k = {sizes['k']}\ninput A[m, k], B[k], u[m] : f32\n"
     launch = draw(st.sampled_from([0.0, 4e-6, 1e-3]))
     speed = draw(st.sampled_from([1.0, 100.0]))
-    return Case(header + "\n".join(lines) + "\n", Machine(_machine(launch, speed), 2, sizes), siblings)
+    return Case(header + "\n".join(lines) + "\n", _machine(launch, speed), sizes, siblings)
 
 
 def _machine(launch: float, memory_speed: float) -> Target:
@@ -110,9 +112,10 @@ def plan_and_brute_force(case: Case) -> tuple[Plan, BruteForce]:
     graph = saturate(inlined.roots, inlined.indices, block.tensors, block.assumptions, rules, siblings=pairs)
     # Definitions of one value are one list, which brute force does not know.
     assume(len(set(graph.roots.values())) == len(graph.roots))
-    indices = inlined.indices.with_extents(case.machine.extents)
-    plan = plan_program(graph, block, indices, rules.table, case.machine, inlined.roots)
-    return plan, BruteForce(graph, block, indices, rules.table, case.machine)
+    machine = Machine.running(block, case.target, 2, case.extents)
+    indices = inlined.indices.with_extents(case.extents)
+    plan = plan_program(graph, block, indices, rules.table, machine, inlined.roots)
+    return plan, BruteForce(graph, block, indices, rules.table, machine)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

@@ -13,6 +13,7 @@ from bbrewrite.egraph.view import EClass, ENode, FrozenGraph, SaturationReport
 from bbrewrite.explain.matching import head_key
 from bbrewrite.plan.extract import Limits, extract
 from bbrewrite.plan.lists import Lists
+from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.term_costs import TermCosts
 from tests.plan.pipelines import TARGET
 from tests.programs import apply, read, tensor, total
@@ -56,7 +57,8 @@ def _check_scope(roots: Mapping[str, Term], equal: Mapping[Term, Term]) -> None:
     outputs = tuple(Definition(tensor(name, "m", Role.OUTPUT), term) for name, term in roots.items())
     lists = Lists(graph, BlockProgram("scope", table, inputs, (), outputs), table, builtin_table())
     tensors = {t.name: t for t in inputs} | lists.tensors
-    kernels = extract(graph, lists, TermCosts(builtin_table(), table, tensors, TARGET, 2), Limits(1, 64)).kernels
+    costs = TermCosts(builtin_table(), table, tensors, Machine(TARGET, 2, {}))
+    kernels = extract(graph, lists, costs, Limits(1, 64)).kernels
     assert {kernel.stores for kernel in kernels} == {(name,) for name in lists.by_name}, "every list has a kernel"
     for form in kernels:
         assert not form.term.free, "a kernel uses a term outside the loop of an index that it mentions"

@@ -25,8 +25,10 @@ from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.pipeline import Fusion, fuse
-from bbrewrite.plan.cost import NestCosts, summarise
+from bbrewrite.plan.cost import NestCosts
+from bbrewrite.plan.events import summarise
 from bbrewrite.plan.kernel import Kernel
+from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.target import gpu_target
 from bbrewrite.request import make_request
 from bbrewrite.runtime.compiler import CompilerMissing
@@ -207,7 +209,8 @@ def moved_bytes(kernel: Kernel, extents: Mapping[str, int], table: OperatorTable
     names = tuple(index.name for index in kernel.indices)
     own = {name: extents[kernel.indices.root(name)] for name in names}
     blocks = np.array([[float(kernel.indices[name].block or 1)] for name in names])
-    _, cost = NestCosts(events, kernel.grid, names, own, kernel.indices, TARGET, TARGET.processors).cheapest(blocks)
+    machine = Machine(TARGET, TARGET.processors, extents)
+    _, cost = NestCosts(events, kernel.grid, names, own, kernel.indices.with_extents(extents), machine).cheapest(blocks)
     return cost.global_bytes
 
 

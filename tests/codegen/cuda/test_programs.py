@@ -32,7 +32,7 @@ _LIMITS = {
     ("attention", True): (160, 112 << 10),
     ("layernorm_matmul", False): (176, 96 << 10),
     ("layernorm_matmul", True): (160, 160 << 10),
-    ("rmsnorm_swiglu", False): (112, 112 << 10),
+    ("rmsnorm_swiglu", False): (136, 112 << 10),
     ("rmsnorm_swiglu", True): (112, 144 << 10),
     ("masked_attention", False): (255, 96 << 10),
     ("masked_attention", True): (255, 128 << 10),
