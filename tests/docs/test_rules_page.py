@@ -102,9 +102,10 @@ def test_program_is_one_kernel_with_the_rules_above_it(program: str, rules: str)
     planned = plan_text(program, ruleset)
     (kernel,) = planned.plan.kernels.kernels
     assert [s.index for s in kernel.body if isinstance(s, Loop)] == ["n"]
-    arrays = draw_inputs(planned.array, planned.extents)
-    found = run_kernels(planned.plan.kernels, arrays, planned.extents, planned.table)
-    expected = evaluate(planned.array, arrays, planned.extents, planned.table)
+    extents = {**planned.extents, "m": 100, "n": 300}
+    arrays = draw_inputs(planned.array, extents)
+    found = run_kernels(planned.plan.kernels, arrays, extents, planned.table)
+    expected = evaluate(planned.array, arrays, extents, planned.table)
     np.testing.assert_allclose(found["O"], expected["O"], rtol=0, atol=1e-5)
     without = plan_text(program, rules_from(texts["fusion.rules"], texts["linear.rules"]))
     assert "sum_of_powers" not in print_kernel_program(without.plan.kernels, without.table)
