@@ -44,7 +44,7 @@ class Declarations:
 
     def unused(self, rules: list[tuple[Source, Tree[Token]]]) -> Iterator[Diagnostic]:
         """A warning for each declaration that no rule and no other declaration names."""
-        used = {name for _, tree in [*self._trees.values(), *rules] for name in _names_used(tree)}
+        used = {name for _, tree in [*self._trees.values(), *rules] for name in names_used(tree)}
         for name, (source, tree) in self._trees.items():
             if name not in used:
                 kind = "op" if tree.data == "operator" else "monoid"
@@ -77,7 +77,7 @@ class Declarations:
             self._done.add(name)
             return
         self._open.append(name)
-        for used in sorted(_names_used(tree) & self._trees.keys()):
+        for used in sorted(names_used(tree) & self._trees.keys()):
             self._declare(used)
         self._open.pop()
         if name in self._done:
@@ -270,7 +270,7 @@ def _name_of(tree: Tree[Token]) -> Token:
     return token
 
 
-def _names_used(tree: Tree[Token]) -> set[str]:
+def names_used(tree: Tree[Token]) -> set[str]:
     """Every word of a declaration but its own name."""
     nodes = [node for node in tree.children[1:] if isinstance(node, Tree)]
     return {str(token) for node in nodes for token in node.scan_values(lambda value: isinstance(value, Token))}

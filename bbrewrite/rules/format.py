@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from lark import Token
 
 from bbrewrite.core.spans import Source
+from bbrewrite.lang.diagnostics import InputError
 from bbrewrite.lang.format_text import STEP, Comment, Line, comments_of, joined
-from bbrewrite.rules.syntax import parse_tree, rule_tokens
+from bbrewrite.rules.recovery import parse_items
+from bbrewrite.rules.syntax import rule_tokens
 
 _ITEMS = frozenset({"AT", "RULE", "OP", "MONOID"})
 _CLAUSES = frozenset({"MATCH", "THEN", "LET", "WHERE", "TEST"})
@@ -28,7 +30,9 @@ _BEFORE_OPERAND = frozenset(
 
 def format_rules(source: Source) -> str:
     """The rule file laid out anew. Raises InputError for a text that does not parse."""
-    parse_tree(source)
+    faults = parse_items(source).faults
+    if faults:
+        raise InputError(faults)
     tokens = rule_tokens(source)
     layout = _Layout(comments_of(source, tokens))
     for segment in _segments(tokens):

@@ -12,11 +12,11 @@ from bbrewrite.core.spans import Source
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.sources import read_rule_sources
 from bbrewrite.rules.check import check_rules
-from bbrewrite.rules.declarations import Declarations
+from bbrewrite.rules.declarations import Declarations, names_used
 from bbrewrite.rules.expressions import Vocabulary
+from bbrewrite.rules.recovery import parse_items
 from bbrewrite.rules.remembered import remembered_rules
 from bbrewrite.rules.rules import RuleSet
-from bbrewrite.rules.syntax import parse_tree
 
 
 def load_rules(path: Path | str, table: OperatorTable | None = None) -> RuleSet:
@@ -32,15 +32,14 @@ def parse_rules(sources: Sequence[Source], table: OperatorTable | None = None) -
     """The rules of several texts, and the operator table with what they add. Raises InputError."""
     faults: list[Diagnostic] = []
     items: list[tuple[Source, Tree[Token]]] = []
+    faulty: set[str] = set()
     for source in sources:
-        try:
-            parsed = parse_tree(source)
-        except InputError as error:
-            faults += error.diagnostics
-            continue
-        items += [(source, item) for item in parsed.children if isinstance(item, Tree)]
-    if faults:
-        raise InputError(faults)
+        parsed = parse_items(source)
+        faults += parsed.faults
+        faulty |= parsed.faulty_names
+        items += [(source, item) for item in parsed.items]
+    # What would be declared by an item that cannot be read has no meaning, and neither has what it is used in.
+    items = [(source, item) for source, item in items if not (faulty and names_used(item) & faulty)]
     declarations = Declarations(Vocabulary(table or builtin_table(), {}, {}), faults)
     declarations.declare_all([(source, item) for source, item in items if item.data != "rule"])
     found = [(source, item) for source, item in items if item.data == "rule"]

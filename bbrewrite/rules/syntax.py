@@ -8,13 +8,12 @@ from functools import cache
 from typing import cast
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedInput
 
 from bbrewrite.core.spans import Source, Span
 from bbrewrite.lang.chains import grouped
-from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.lang.diagnostics import Diagnostic
 from bbrewrite.lang.grammars import load_grammar
-from bbrewrite.rules.expectations import name_missing, syntax_error
+from bbrewrite.rules.expectations import name_missing
 
 type Node = Tree[Token] | Token
 
@@ -22,16 +21,9 @@ type Node = Tree[Token] | Token
 _GREATEST_DEPTH = 150
 
 
-def parse_tree(source: Source) -> Tree[Token]:
-    """The syntax tree of a rule file. Raises InputError at the first fault of syntax."""
-    try:
-        tree = grouped(_parser().parse(source.text))  # pyright: ignore[reportUnknownMemberType]
-    except UnexpectedInput as error:
-        raise InputError([syntax_error(source, error)]) from None
-    faults = list(_faults_of_form(source, tree))
-    if faults:
-        raise InputError(faults)
-    return tree
+def parse_text(text: str) -> Tree[Token]:
+    """The syntax tree of a rule file's text, an item a child. Raises Lark's UnexpectedInput."""
+    return grouped(_parser().parse(text))  # pyright: ignore[reportUnknownMemberType]
 
 
 def rule_tokens(source: Source) -> list[Token]:
@@ -62,18 +54,15 @@ def _parser() -> Lark:
     return load_grammar("rules", propagate_positions=True, maybe_placeholders=True)
 
 
-def _faults_of_form(source: Source, tree: Tree[Token]) -> Iterator[Diagnostic]:
+def faults_of_form(source: Source, item: Tree[Token]) -> Iterator[Diagnostic]:
     """What the grammar cannot say: a name beside its keyword, an indented body, a bound on depth, finite numbers."""
-    for item in tree.children:
-        if not isinstance(item, Tree):
-            continue
-        name = next(child for child in item.children if isinstance(child, Token))
-        fault = name_missing(source, name.line or 1)
-        if fault is not None:
-            yield fault
-        elif item.data == "rule":
-            yield from _indentation_faults(source, name.line or 1, item.meta.end_line)
-        yield from _depth_faults(source, item)
+    name = next(child for child in item.children if isinstance(child, Token))
+    fault = name_missing(source, name.line or 1)
+    if fault is not None:
+        yield fault
+    elif item.data == "rule":
+        yield from _indentation_faults(source, name.line or 1, item.meta.end_line)
+    yield from _depth_faults(source, item)
 
 
 def _indentation_faults(source: Source, first: int, last: int) -> Iterator[Diagnostic]:
