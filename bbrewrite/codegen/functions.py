@@ -17,14 +17,14 @@ class FunctionPrinter:
     def __init__(self, table: OperatorTable, names: Names) -> None:
         self._table = table
         self._names = names
-        self._identifiers: dict[str, str] = {}
+        # Taken ahead of everything else: kernels call functions by these names, whatever a program calls its tensors.
+        users = [function.name for function in table.functions.values() if function.body is not None]
+        self._identifiers = {name: names.fresh(name) for name in users}
         self._done: set[tuple[str, tuple[Element, ...]]] = set()
         self.definitions: list[str] = []
 
     def call(self, function: ScalarFunction, operands: tuple[Element, ...]) -> str:
         """The name by which the function is called with operands of these compute types."""
-        if function.name not in self._identifiers:
-            self._identifiers[function.name] = self._names.fresh(function.name)
         if (function.name, operands) not in self._done:
             self._done.add((function.name, operands))
             self._define(function, operands)

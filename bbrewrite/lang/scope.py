@@ -12,7 +12,7 @@ from math import isinf
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import EqualExtents, Index, IndexTable
-from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.operators import OperatorTable, builtin_table
 from bbrewrite.core.programs import Assumption, Tensor
 from bbrewrite.core.spans import Span
 from bbrewrite.core.terms import Term
@@ -56,6 +56,7 @@ class Scope:
         self.indices: dict[str, Index] = {}
         self.tensors: dict[str, Tensor] = {}
         self.lets: dict[str, Term] = {}
+        self.places: dict[Term, Span] = {}  # where a text has a block term first
         self.assumptions: list[Assumption] = []
         self.equal_extents: dict[EqualExtents, None] = {}  # a set in order: a `def` is checked at each call
         self.broken = set(broken)
@@ -64,7 +65,9 @@ class Scope:
         for statement in statements:
             for word in _declared_words(statement):
                 self._later.setdefault(word.text, word.span)
-        self._reserved = {*REDUCTIONS, *LIBRARY, *STORED_ELEMENTS, *STRUCTURE, *_WORDS, *table.operators}
+        # What rule files add is called only, so a program may use these names as it likes.
+        language = builtin_table().operators
+        self._reserved = {*REDUCTIONS, *LIBRARY, *STORED_ELEMENTS, *STRUCTURE, *_WORDS, *language}
 
     def report(self, code: str, message: str, span: Span, hint: str = "", related: tuple[Related, ...] = ()) -> None:
         """Keeps a fault."""
@@ -105,6 +108,8 @@ class Scope:
             self.report("used-before-declared", message, span, "declarations and definitions precede uses", related)
         elif name in self._reserved:
             self.report("wrong-kind", f"`{name}` is a name of the language; {wanted} is needed here", span)
+        elif name in self.table.operators:
+            self.report("wrong-kind", f"`{name}` is an operator of the rules; {wanted} is needed here", span)
         else:
             names = list(candidates)
             hint = did_you_mean(name, names) or listed("known here", names)
