@@ -32,6 +32,7 @@ from bbrewrite.core.terms import (
     Size,
     Stored,
     Term,
+    walk,
 )
 from bbrewrite.core.types import BlockType, BlockTypeError, ListType, StoredType, Type, Typing
 
@@ -65,11 +66,20 @@ def print_shared_program(program: BlockProgram, table: OperatorTable) -> str:
     types = {name: typing.block(term) for name, term in shared.names.items()}
     named = typing.with_locals(types)
     printer = _TermPrinter(table)
-    lines += [f"let {name} = {printer.text(term)}" for name, term in shared.lets.items()]
+    waiting = dict(shared.lets)
+    known = {tensor.name for tensor in program.inputs}
     for definition, term in zip(program.definitions, shared.terms, strict=True):
+        # A name is given behind the definitions that it reads; what it mentions reads no more than it does.
+        for name in [name for name in waiting if _tensors_read(shared.names[name]) <= known]:
+            lines.append(f"let {name} = {printer.text(waiting.pop(name))}")
         text = printer.text(without_spreads(term, table, named))
         lines.append(f"{_heading(definition, typing)} = {text}")
+        known.add(definition.tensor.name)
     return "\n".join(lines) + "\n"
+
+
+def _tensors_read(term: Term) -> set[str]:
+    return {node.tensor for node in walk(term) if isinstance(node, Read)}
 
 
 def print_term(term: Term, table: OperatorTable, typing: Typing | None = None) -> str:

@@ -8,6 +8,7 @@ from bbrewrite.core.printing import print_block_program, print_shared_program
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.diagnostics import InputError
 from bbrewrite.lang.programs import parse_program
+from bbrewrite.request import lowered
 from tests.plan.headline import HEADLINE
 from tests.plan.pipelines import plan_text, shipped_rules
 
@@ -28,6 +29,23 @@ def test_shared_terms_print_once_and_parse_back(text: str) -> None:
     again = parse_program(Source("again", shared), planned.table)
     assert print_block_program(again, planned.table) == print_block_program(planned.plan.fused, planned.table)
     assert again.definitions == planned.plan.fused.definitions
+
+
+STORED_BETWEEN = """\
+program stored_between
+index m = 30, n = 40, d = 8
+input Q[m, d], K[n, d] : f32
+output S[m, n] = sum[d](Q[m, d] * K[n, d])
+output T[m, n] = exp(S[m, n] * 2 + 1) + sin(S[m, n] * 2 + 1) * cos(exp(S[m, n] * 2 + 1))
+"""
+
+
+def test_a_shared_term_stands_behind_the_definitions_that_it_reads() -> None:
+    planned = plan_text(STORED_BETWEEN, shipped_rules())
+    unfused = lowered(parse_program(Source("stored", STORED_BETWEEN), planned.table), planned.table)
+    shared = print_shared_program(unfused, planned.table)
+    assert shared.index("S = map") < shared.index("let t")
+    assert parse_program(Source("again", shared), planned.table).definitions == unfused.definitions
 
 
 HEAD = "block program p\nindex m = 4 by 4, n = 4 by 4\ninput A[m, n] : f32\n"
