@@ -16,6 +16,8 @@ from bbrewrite.inputs import GivenArray, load_arrays, resolve_extents
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lang.sources import read_source
+from bbrewrite.lower.block_bounds import check_block_bounds
+from bbrewrite.lower.block_folds import block_size_warnings
 from bbrewrite.lower.bounds import check_bounds, check_equal_extents
 from bbrewrite.lower.lowering import lower
 from bbrewrite.lower.repeats import expand_repeats
@@ -74,6 +76,11 @@ def lowered(program: Program, table: OperatorTable) -> BlockProgram:
     return lower(program, table) if isinstance(program, ArrayProgram) else program
 
 
+def program_warnings(program: Program, table: OperatorTable) -> tuple[Diagnostic, ...]:
+    """What is strange about a program that has a meaning, for the extents and blocks that it has."""
+    return () if isinstance(program, ArrayProgram) else block_size_warnings(program, table)
+
+
 def make_request(
     program: Program,
     rules: RuleSet,
@@ -90,7 +97,10 @@ def make_request(
     if isinstance(chosen, ArrayProgram):
         chosen = expand_repeats(chosen)
         check_bounds(chosen, extents, rules.table)
+    else:
+        check_block_bounds(chosen, extents, rules.table)
     indices, notes = cut_to_extents(chosen.indices, extents)
     chosen = replace(chosen, indices=indices)
+    notes += tuple(f"{warning.span}: {warning.message}" for warning in program_warnings(chosen, rules.table))
     processors = threads or default_threads()
     return Request(chosen, lowered(chosen, rules.table), rules, extents, given, processors, fast_math, notes)

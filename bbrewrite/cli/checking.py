@@ -14,23 +14,27 @@ from bbrewrite.egraph.examples import failed_examples
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.inputs import check_size_option
 from bbrewrite.lang.diagnostics import counted
-from bbrewrite.request import lowered, read_program, with_choices
+from bbrewrite.request import Program, lowered, make_request, program_warnings, read_program, with_choices
 from bbrewrite.rules.load import load_rules
+from bbrewrite.rules.rules import RuleSet
 from bbrewrite.rules.signatures import signature
 
 
-def check_command(rules: Path, program: Path | None, emit: str | None, types: bool) -> None:
+def check_command(
+    rules: Path, program: Path | None, sizes: dict[str, int], blocks: dict[str, int], emit: str | None, types: bool
+) -> None:
     """Says what was found, or prints the rules' types or the rules as an egglog program.
 
-    Warnings are printed and change nothing. An example that does not come out is a claim that is refuted, as a
-    counterexample refutes a rule: exit code 1.
+    A program is checked at its extents, where it or `sizes` has them all. Warnings are printed and change nothing. An
+    example that does not come out is a claim that is refuted, as a counterexample refutes a rule: exit code 1.
     """
     ruleset = load_rules(rules)
-    checked = read_program(program, ruleset.table) if program is not None else None
-    if checked is not None:
-        lowered(checked, ruleset.table)
+    if program is None and (sizes or blocks):
+        raise click.UsageError("--size and --block belong to a program; none is given")
+    checked = _checked(program, ruleset, sizes, blocks) if program is not None else None
+    strange = program_warnings(checked, ruleset.table) if checked is not None else ()
     failed = failed_examples(ruleset)
-    for diagnostic in (*ruleset.warnings, *failed):
+    for diagnostic in (*ruleset.warnings, *strange, *failed):
         click.echo(diagnostic.render(), err=True)
     if failed:
         raise SystemExit(WRONG_RESULT)
@@ -47,7 +51,22 @@ def check_command(rules: Path, program: Path | None, emit: str | None, types: bo
     click.echo(f"{rules}: {counted(len(ruleset.rules), 'rule')}, {counted(examples, 'example')}{warnings}")
     if checked is not None:
         definitions = len(checked.definitions)
-        click.echo(f"{program}: program {checked.name}, {len(checked.inputs)} inputs, {definitions} definitions")
+        warnings = f", {counted(len(strange), 'warning')}" if strange else ""
+        inputs = counted(len(checked.inputs), "input")
+        click.echo(f"{program}: program {checked.name}, {inputs}, {counted(definitions, 'definition')}{warnings}")
+
+
+def _checked(path: Path, rules: RuleSet, sizes: dict[str, int], blocks: dict[str, int]) -> Program:
+    """The program with its choices made, after every check that its extents allow. Raises InputError."""
+    parsed = read_program(path, rules.table)
+    for name in sizes:
+        check_size_option(parsed.indices, name)
+    chosen = with_choices(parsed, sizes, blocks)
+    if all(chosen.indices.extent(index.name) is not None for index in chosen.indices):
+        make_request(parsed, rules, sizes, blocks)
+    else:
+        lowered(chosen, rules.table)
+    return chosen
 
 
 def lower_command(paths: tuple[Path, ...], sizes: dict[str, int], blocks: dict[str, int]) -> None:

@@ -194,6 +194,7 @@ def codegen(**options: Any) -> None:
 @cli.command()
 @_RULES
 @click.argument("program", type=click.Path(path_type=Path), required=False)
+@_SIZES
 @click.option("--emit", type=click.Choice(["egglog"]), help="Print the rules as an egglog program.")
 @click.option("--types", is_flag=True, help="Print what each rule's variables were inferred to be.")
 def check(**options: Any) -> None:

@@ -6,11 +6,14 @@ definition is a list of blocks in global memory (a buffer or an output), or a sc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import EqualExtents, IndexTable
+from bbrewrite.core.spans import Span
 from bbrewrite.core.terms import Map, Term
 
 
@@ -63,6 +66,7 @@ class BlockProgram:
     """A block program; definitions are in an order in which each reads only earlier ones.
 
     `equal_extents` are the reads that only some extents allow: they follow from the rest, but for their places.
+    `places` tells where a program's text has a term first, of those that may be wrong at some extents or blocks.
     """
 
     name: str
@@ -71,6 +75,7 @@ class BlockProgram:
     assumptions: tuple[Assumption, ...]
     definitions: tuple[Definition, ...]
     equal_extents: tuple[EqualExtents, ...] = field(default=(), compare=False)
+    places: Mapping[Term, Span] = field(default_factory=lambda: MappingProxyType({}), compare=False)
 
     def tensor(self, name: str) -> Tensor:
         """The input or defined tensor of that name."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from bbrewrite.core.elements import Element, stored_element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
 from bbrewrite.core.spans import Span
 from bbrewrite.core.spreads import with_spreads
-from bbrewrite.core.terms import Apply, At, Map, Term, walk
+from bbrewrite.core.terms import Apply, At, Map, Read, Reduce, Term, walk
 from bbrewrite.core.types import BlockType, BlockTypeError, ListType, StoredType, Typing
 from bbrewrite.lang import syntax
 from bbrewrite.lang.block_terms import BlockTerms
@@ -57,7 +60,8 @@ def check_block_program(parsed: Parsed, table: OperatorTable) -> BlockProgram:
     inputs = tuple(tensor for tensor in scope.tensors.values() if tensor.role in (Role.INPUT, Role.WEIGHT))
     indices = IndexTable.of(list(scope.indices.values()))
     equal = tuple(scope.equal_extents)
-    return BlockProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions), equal)
+    places = MappingProxyType(scope.places)
+    return BlockProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions), equal, places)
 
 
 def _let(scope: Scope, statement: syntax.LetStatement) -> None:
@@ -75,6 +79,7 @@ def _let(scope: Scope, statement: syntax.LetStatement) -> None:
         typing.of(with_spreads(term, scope.table, typing, tuple(scope.indices), origins))
     except BlockTypeError as error:
         scope.report("type", str(error), terms.spans.get(origins.get(error.term, error.term), statement.name.span))
+    _note_places(scope, term, terms.spans, origins, statement.name.span)
     scope.lets[statement.name.text] = term
 
 
@@ -119,6 +124,7 @@ def _checked(
             if plain is not None and isinstance(items, ListType):
                 span = spans.get(origins.get(node, node), name)
                 scope.note_extents(plain, items.index, f"a list over {items.index}", span)
+    _note_places(scope, term, spans, origins, name)
     indices: list[str] = []
     while isinstance(found, ListType):
         indices.append(found.index)
@@ -139,6 +145,15 @@ def _checked(
         scope.report("type", f"the maps make {shown}, the block inside is a {found}", name)
         return None
     return term, tuple(indices), stored_element(found.element)
+
+
+def _note_places(
+    scope: Scope, term: Term, spans: Mapping[Term, Span], origins: Mapping[Term, Term], name: Span
+) -> None:
+    """Keeps where reads and folds were written first."""
+    for node in walk(term):
+        if isinstance(node, Read | At | Apply | Reduce):
+            scope.places.setdefault(node, spans.get(origins.get(node, node), name))
 
 
 def _is_mapped(term: Term, count: int) -> bool:

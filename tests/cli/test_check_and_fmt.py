@@ -37,6 +37,34 @@ def test_an_example_that_fails_is_a_wrong_claim(bbrewrite: Command) -> None:
     assert bbrewrite("check", "a.rules").exit_code == 0
 
 
+def test_check_takes_sizes_and_blocks(bbrewrite: Command, rules: Path) -> None:
+    Path("p.bb").write_text("program p\nindex m, n = 4\ninput X[m] : f32\noutput Y[n] = X[2 * n]\n")
+    assert bbrewrite("check", rules, "p.bb").exit_code == 0  # the extent of m is open
+    assert bbrewrite("check", rules, "p.bb", "--size", "m=7").exit_code == 0
+    short = bbrewrite("check", rules, "p.bb", "--size", "m=6")
+    assert short.exit_code == 2
+    assert "p.bb:4:15: error[out-of-range]: X is read at 2 * n = 6 at n = 3, but size(m) is 6" in short.stderr
+    for option, message in [
+        (["--size", "k=2"], "--size k: the program has no index k"),
+        (["--block", "k=2"], "--block k: the program has no index k"),
+    ]:
+        result = bbrewrite("check", rules, "p.bb", *option)
+        assert (result.exit_code, message in result.stderr) == (2, True)
+    assert bbrewrite("check", rules, "--size", "m=2").exit_code == 2
+
+
+def test_a_value_that_depends_on_a_block_size_is_a_warning(bbrewrite: Command, rules: Path) -> None:
+    text = "block program p\nindex b = 2, n = 8 by 4\ninput c[b, n] : f32\n"
+    Path("p.bb").write_text(text + "output y = map b: map n: sum_of(c[b, n])\n")
+    result = bbrewrite("check", rules, "p.bb")
+    assert result.exit_code == 0
+    assert "p.bb:4:26: warning[block-size]: the value depends on the block size of n" in result.stderr
+    assert "1 definition, 1 warning" in result.stdout
+    assert "block-size" not in bbrewrite("check", rules, "p.bb", "--block", "n=8").stderr
+    report = bbrewrite("run", rules, "p.bb", "--target", "numpy").stdout
+    assert "note: p.bb:4:26: the value depends on the block size of n" in " ".join(report.split("\n"))
+
+
 def test_types(bbrewrite: Command) -> None:
     Path("a.rules").write_text(HOIST + CONDITION)
     assert bbrewrite("check", "a.rules", "--types").stdout == "hoist(x[i]: block, c: block) -> block\n"
