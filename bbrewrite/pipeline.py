@@ -6,8 +6,8 @@ The unfused program goes through the very same stages with an empty rule set. No
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bbrewrite.candidates.assemble import assemble
 from bbrewrite.candidates.cover import Bounds, Chosen, cover
 from bbrewrite.candidates.subprogram import class_key
-from bbrewrite.codegen.cpp import Source, print_programs
+from bbrewrite.codegen.cpp import print_programs
 from bbrewrite.core.printing import print_shared_program
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.egraph.inline import inline
@@ -39,9 +39,8 @@ from bbrewrite.plan.target import Target, host_target
 from bbrewrite.request import Request
 from bbrewrite.resources import cache_directory
 from bbrewrite.rules.rules import RuleSet
-from bbrewrite.runtime.compiler import find_compiler
 from bbrewrite.runtime.library import CompiledProgram
-from bbrewrite.runtime.module import build, signature_of
+from bbrewrite.runtime.module import build_all, signature_of
 from bbrewrite.timing import run_in_turns, timed
 from bbrewrite.verify.compare import Comparison, compare_outputs
 from bbrewrite.verify.exact import evaluate_exactly
@@ -92,6 +91,20 @@ class Fusion:
     def notes(self) -> tuple[str, ...]:
         """Sentences for the report: on choices that were changed, and on what the plan had to do without."""
         return (*self.request.notes, *self.fused.notes)
+
+    @property
+    def keeps_unfused(self) -> bool:
+        """Whether the plan is the unfused program, so that no rule has a part in it."""
+        return self.fused.fused == self.unfused.fused
+
+    @property
+    def rules_applied(self) -> dict[str, int]:
+        """How often each rule matched in what was planned by rules; none where the plan is the unfused program."""
+        applied: Counter[str] = Counter()
+        for part in self.classes:
+            if not part.keeps_unfused:
+                applied.update({name: count for name, count in part.saturation.rules_applied.items() if count})
+        return dict(applied)
 
     @property
     def text(self) -> str:
@@ -310,7 +323,6 @@ def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
     """
     request = fusion.request
     programs = (fusion.unfused.kernels, fusion.fused.kernels)
-    compiler = find_compiler()
     # The branch for extents of 0 is left out where there are none: it would only be compiled.
     fallbacks = (None, fusion.unfused.kernels if 0 in request.extents.values() else None)
     sources, codegen_ms = timed(
@@ -320,19 +332,15 @@ def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
         ]
     )
 
-    def build_one(source: Source) -> Path:
+    def load() -> list[CompiledProgram]:
         try:
-            return build(source, compiler)
+            libraries = build_all(sources)
         except OSError as error:
             message = (
                 f"the cache of compiled kernels, {cache_directory()}, cannot be written: {error.strerror or error}"
             )
             hint = "name another directory in the environment variable BBREWRITE_CACHE_DIR"
             raise InputError([Diagnostic("cache", message, hint=hint)]) from None
-
-    def load() -> list[CompiledProgram]:
-        with ThreadPoolExecutor(len(programs)) as pool:
-            libraries = list(pool.map(build_one, sources))
         return [
             CompiledProgram(signature_of(program, source.entry_points[0]), library)
             for program, source, library in zip(programs, sources, libraries, strict=True)

@@ -64,7 +64,7 @@ def fusion_json(fusion: Fusion, import_ms: float, parse_ms: float) -> dict[str, 
             # Only where masks narrow loops: other programs keep the agreed keys.
             **({} if after.skipped_share is None else {"skipped_share": after.skipped_share}),
         },
-        "rules_applied": {name: count for name, count in sorted(saturation.rules_applied.items()) if count},
+        "rules_applied": dict(sorted(fusion.rules_applied.items())),
         "egraph": {
             "nodes": saturation.nodes,
             "classes": saturation.classes,

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from bbrewrite.cli.candidates import is_shown_in_full, print_candidates
 from bbrewrite.cli.wrapping import wrapped
+from bbrewrite.lang.diagnostics import counted
 from bbrewrite.pipeline import Fusion, Movement, RunResult
 from bbrewrite.plan.printing import print_kernel_program
 from bbrewrite.timing import spread
@@ -112,9 +113,11 @@ def print_derivation(console: Console, fusion: Fusion) -> None:
         f" {saturation.iterations} iterations, {_stop(saturation.stopped_by)}):",
         markup=False,
     )
-    applied = {name: count for name, count in saturation.rules_applied.items() if count}
+    applied = fusion.rules_applied
     if not applied:
-        console.print("  none")
+        matched = sum(map(bool, saturation.rules_applied.values()))
+        tried = f": {counted(matched, 'rule')} matched, and no plan with them takes less time" if matched else ""
+        console.print(f"  none{tried}", markup=False)
     meanings = {rule.name: rule.meaning for rule in fusion.request.rules.rules}
     width = max((len(name) for name in applied), default=0)
     for name, count in sorted(applied.items(), key=lambda item: (-item[1], item[0])):

@@ -7,6 +7,7 @@ taken for a product. A file lock makes concurrent processes build an entry once.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -39,6 +40,35 @@ def cached_product(key: str, product: str, build: Callable[[Path], None]) -> Pat
             if not _is_whole(entry, product):
                 _build(root, entry, product, build)
     return entry / product
+
+
+def kept_product(key: str, product: str) -> Path | None:
+    """The path of the file `product` under `key`, where it is there and whole."""
+    entry = cache_directory() / key
+    return entry / product if _is_whole(entry, product) else None
+
+
+def note(kind: str, key: str, text: str) -> None:
+    """Keeps a short text under a key, in place of what was there. What cannot be written is not kept.
+
+    Readers see the old text or the new one, whatever other processes write.
+    """
+    directory = cache_directory() / kind
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=directory, delete=False, encoding="utf-8") as unfinished:
+            unfinished.write(text)
+        os.replace(unfinished.name, directory / key)
+    except OSError:
+        return
+
+
+def noted(kind: str, key: str) -> str | None:
+    """The text that was kept under a key; None where there is none."""
+    try:
+        return (cache_directory() / kind / key).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _build(root: Path, entry: Path, product: str, build: Callable[[Path], None]) -> None:

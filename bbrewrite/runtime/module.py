@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bbrewrite.codegen.cpp import EntryPoint, Source, print_programs
@@ -10,13 +12,14 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.resources import resource_directory
-from bbrewrite.runtime.cache import cached_product, content_key
-from bbrewrite.runtime.compiler import Compiler, find_compiler
+from bbrewrite.runtime.cache import cached_product, content_key, kept_product, note, noted
+from bbrewrite.runtime.compiler import Compiler, CompilerMissing, find_compiler, processor_name
 from bbrewrite.runtime.library import CompiledProgram
 from bbrewrite.runtime.signature import Argument, Signature
 
 _LIBRARY = "library.so"
 _SOURCE = "kernels.cpp"
+_BUILT = "built"  # notes of what was built from which source
 
 
 def compile_program(
@@ -74,12 +77,45 @@ def build(source: Source, compiler: Compiler, extra: Sequence[str] = ()) -> Path
     `extra` are more compiler options. Raises CompilationFailed.
     """
     headers = resource_directory("targets") / "cpp"
-    texts = [path.read_text(encoding="utf-8") for path in sorted(headers.glob("*.hpp"))]
-    key = content_key(compiler.fingerprint, *extra, *texts, source.text)
+    key = content_key(compiler.fingerprint, *extra, *_header_texts(), source.text)
 
     def make(directory: Path) -> None:
         path = directory / _SOURCE
         path.write_text(source.text, encoding="utf-8")
         compiler.build_library(path, directory / _LIBRARY, headers, extra)
 
-    return cached_product(key, _LIBRARY, make)
+    library = cached_product(key, _LIBRARY, make)
+    if not extra:
+        note(_BUILT, _source_key(source), key)
+    return library
+
+
+def build_all(sources: Sequence[Source]) -> list[Path]:
+    """The libraries made from sources, built side by side with the compiler of this machine.
+
+    Where there is none, those are taken that the last one made. Raises CompilerMissing where one was never made,
+    CompilationFailed, and OSError where the cache cannot be written.
+    """
+    try:
+        compiler = find_compiler()
+    except CompilerMissing:
+        libraries = [library for source in sources if (library := _built_before(source)) is not None]
+        if len(libraries) < len(sources):
+            raise
+        return libraries
+    with ThreadPoolExecutor(len(sources)) as pool:
+        return list(pool.map(build, sources, [compiler] * len(sources)))
+
+
+def _built_before(source: Source) -> Path | None:
+    key = noted(_BUILT, _source_key(source))
+    return kept_product(key, _LIBRARY) if key else None
+
+
+def _source_key(source: Source) -> str:
+    return content_key(os.environ.get("CXX", ""), processor_name(), *_header_texts(), source.text)
+
+
+def _header_texts() -> list[str]:
+    headers = resource_directory("targets") / "cpp"
+    return [path.read_text(encoding="utf-8") for path in sorted(headers.glob("*.hpp"))]

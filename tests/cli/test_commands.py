@@ -52,6 +52,15 @@ def test_without_rules_nothing_is_fused(bbrewrite: Command, tmp_path: Path, scal
     assert report["after"]["kernels"] == report["before"]["kernels"] == 2
 
 
+def test_no_rule_is_said_to_be_applied_where_the_plan_is_the_unfused_program(bbrewrite: Command) -> None:
+    Path("p.bb").write_text("program p\nindex m = 4\ninput X[m] : f32\noutput Y[m] = sqrt(X[m] * X[m])\n")
+    # Both forms are one kernel, and the other one takes longer.
+    Path("r.rules").write_text('rule slower "root"\n    sqrt(x)  =>  exp(log(x) / 2)\n    where nonnegative(x)\n')
+    result = bbrewrite("run", "r.rules", "p.bb", "--target", "numpy")
+    assert "  none: 1 rule matched, and no plan with them takes less time\n" in result.output
+    assert json.loads(bbrewrite("run", "r.rules", "p.bb", "--target", "numpy", "--json").stdout)["rules_applied"] == {}
+
+
 def test_saved_outputs_are_what_given_arrays_make(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
     x, w = np.arange(15, dtype=np.float32).reshape(3, 5), np.array([1, 0, 2, 0, 3], np.float32)
     np.save("x.npy", x)
