@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.printing import print_term
 from bbrewrite.core.terms import Apply, At, Component, Map, Reduce, Size, Term
@@ -29,7 +31,8 @@ def pattern_text(pattern: Term, table: OperatorTable) -> str:
     """A pattern as a rule writes it: loops as calls."""
 
     def text(term: Term) -> str:
-        operands = ", ".join(map(text, term.children))
+        texts = [text(child) for child in term.children]
+        operands = ", ".join(texts)
         match term:
             case Map(index, _):
                 return f"map({index}, {operands})"
@@ -44,10 +47,10 @@ def pattern_text(pattern: Term, table: OperatorTable) -> str:
             case Apply(operator, _, indices) if not _is_infix(operator, table):
                 return f"{operator}({', '.join([operands, *indices])})"
             case Apply(operator, (only,), _):
-                return f"{table.functions[operator].symbol}{_bracketed(only, text(only), table)}"
-            case Apply(operator, (left, right), _):
-                sides = (_bracketed(side, text(side), table) for side in (left, right))
-                return f" {table.functions[operator].symbol} ".join(sides)
+                return f"{table.functions[operator].symbol}{_bracketed(only, texts[0], table)}"
+            case Apply(operator, sides, _):
+                shown = map(_bracketed, sides, texts, repeat(table))
+                return f" {table.functions[operator].symbol} ".join(shown)
             case _ if term.children:
                 return f"{type(term).__name__.lower()}({operands})"
             case _:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from bbrewrite.core.terms import Local, Term, walk
 from bbrewrite.explain.matching import Binding, Graph, head_bindings, index_attributes, matches, same_head
 
-# Patterns are small and so are classes; a rule with hundreds of partial matches needs no better one than these.
-_MOST_TRIED = 20_000
+# Operands looked at before the nearest match so far is taken. There may be a partial match for every choice of nodes,
+# so their number grows with the power of a pattern's size; that of a small rule is far below this.
+_MOST_LOOKS = 30_000
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ def nearest_match(patterns: Sequence[tuple[str, Term]], graph: Graph) -> NearMat
     for found in search.rule(patterns, 0, Binding()):
         if best is None or found.nearness > best.nearness:
             best = found
+        if search.looks > _MOST_LOOKS:
+            break
     return best
 
 
@@ -82,7 +85,7 @@ def largest_part(patterns: Sequence[tuple[str, Term]], graph: Graph) -> tuple[Te
 class _Search:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._tried = 0
+        self.looks = 0
 
     def rule(self, patterns: Sequence[tuple[str, Term]], position: int, binding: Binding) -> Iterator[NearMatch]:
         name, pattern = patterns[position]
@@ -99,9 +102,8 @@ class _Search:
     def _headed(self, pattern: Term, number: int, binding: Binding) -> Iterator[NearMatch]:
         """Partial matches whose first operator fits; none where it does not."""
         for node in self._graph.nodes(number):
-            if self._tried > _MOST_TRIED or not same_head(pattern, node, self._graph):
+            if not same_head(pattern, node, self._graph):
                 continue
-            self._tried += 1
             headed = head_bindings(pattern, node, self._graph, binding)
             gaps = () if headed else _unlike_indices(pattern, node.head, binding)
             for start in headed or [binding]:
@@ -116,6 +118,7 @@ class _Search:
             yield from self._children(patterns[1:], numbers[1:], NearMatch(so_far.root, found.binding, fitting, gaps))
 
     def _operand(self, pattern: Term, number: int, binding: Binding) -> Iterator[NearMatch]:
+        self.looks += 1
         if isinstance(pattern, Local):
             known = binding.values.get(pattern.name)
             bound = binding.with_value(pattern.name, number) if known is None else binding

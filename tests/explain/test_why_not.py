@@ -142,3 +142,11 @@ def test_unknown_rule_that_is_like_no_other(bbrewrite: Command, tmp_path: Path, 
 def test_wrong_number_of_arguments(bbrewrite: Command) -> None:  # noqa: F811
     assert bbrewrite("why-not", "r", "a", "b", "c").exit_code == 2
     assert bbrewrite("why-not", "r").exit_code == 2
+
+
+def test_a_rule_of_very_many_operators_is_answered_too(bbrewrite: Command, tmp_path: Path) -> None:  # noqa: F811
+    terms = " + ".join(f"x * {number}" for number in range(2, 320))
+    program = "program p\nindex m = 8\ninput X[m] : f32\noutput Y[m] = exp(X[m]) + X[m] * 2 + X[m] * 3 + sin(X[m])\n"
+    text = answer(bbrewrite, tmp_path, f"    exp(x) + {terms}  =>  x\n", program)
+    assert text.count("x * 318") == 1
+    assert "the program has" in text
