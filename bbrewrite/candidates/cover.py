@@ -85,12 +85,30 @@ class _Search[P: Planned]:
         return self._grows[together.key]
 
     def _settled(self, run: list[Atom]) -> list[Chosen[P]]:
-        """A run as one candidate; where its plan is worse than those of its halves, these."""
-        whole = self._chosen(self._candidate([member for atom in run for member in atom]))
-        if len(run) <= 2:
+        """A run as one candidate; where its plan is worse than those of its atoms and pairs of them, its halves if
+        theirs are better.
+        """
+        whole = self._chosen(self._joined(run))
+        if len(run) <= 2 or _is_no_worse(whole, self._parts(run)):
             return [whole]
         halves = [*self._settled(run[: len(run) // 2]), *self._settled(run[len(run) // 2 :])]
         return [whole] if _is_no_worse(whole, halves) else halves
+
+    def _parts(self, run: list[Atom]) -> Sequence[Chosen[P]]:
+        """The fastest parts of a run of one atom or two each, of pairs those that were planned already."""
+        fastest: list[tuple[float, list[Chosen[P]]]] = [(0.0, [])]
+        for end in range(1, len(run) + 1):
+            single = self._chosen(self._joined(run[end - 1 : end]))
+            options = [(end - 1, single)]
+            pair = self._joined(run[end - 2 : end]) if end > 1 else None
+            if pair is not None and pair.key in self._planned:
+                options.append((end - 2, self._chosen(pair)))
+            splits = [(fastest[s][0] + part.planned.fused.seconds, [*fastest[s][1], part]) for s, part in options]
+            fastest.append(min(splits, key=lambda split: split[0]))
+        return fastest[-1][1]
+
+    def _joined(self, run: Sequence[Atom]) -> Candidate:
+        return self._candidate([member for atom in run for member in atom])
 
     def _candidate(self, members: Sequence[int]) -> Candidate:
         return make_candidate(self._program, self._graph, members)

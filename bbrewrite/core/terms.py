@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from operator import is_
 from typing import Any, cast
 
 from bbrewrite.core.addresses import Address
@@ -36,9 +37,11 @@ class Term:
         return None
 
     def with_children(self, children: tuple[Term, ...]) -> Term:
-        """The same operator on other operands."""
-        assert not children
-        return self
+        """The same operator on other operands; on its own it is this very term, with all that was found of it."""
+        return self if all(map(is_, children, self.children)) else self._with(children)
+
+    def _with(self, children: tuple[Term, ...]) -> Term:
+        raise AssertionError(f"{self} has no operands that could be others")
 
     def __getstate__(self) -> dict[str, Any]:
         # What is found from the fields stays behind: the hash of a name is another in every process.
@@ -149,8 +152,8 @@ class Apply(Term):
     def children(self) -> tuple[Term, ...]:
         return self.operands
 
-    def with_children(self, children: tuple[Term, ...]) -> Term:
-        return replace(self, operands=children)
+    def _with(self, children: tuple[Term, ...]) -> Term:
+        return Apply(self.operator, children, self.indices)
 
     @cached_property
     def free(self) -> frozenset[str]:
@@ -174,8 +177,8 @@ class Reduce(Term):
     def bound_index(self) -> str | None:
         return self.index
 
-    def with_children(self, children: tuple[Term, ...]) -> Term:
-        return replace(self, operands=children)
+    def _with(self, children: tuple[Term, ...]) -> Term:
+        return Reduce(self.monoid, self.index, children)
 
 
 @_hashed
@@ -194,9 +197,9 @@ class Map(Term):
     def bound_index(self) -> str | None:
         return self.index
 
-    def with_children(self, children: tuple[Term, ...]) -> Term:
+    def _with(self, children: tuple[Term, ...]) -> Term:
         (body,) = children
-        return replace(self, body=body)
+        return Map(self.index, body)
 
 
 @_hashed
@@ -211,9 +214,9 @@ class At(Term):
     def children(self) -> tuple[Term, ...]:
         return (self.items,)
 
-    def with_children(self, children: tuple[Term, ...]) -> Term:
+    def _with(self, children: tuple[Term, ...]) -> Term:
         (items,) = children
-        return replace(self, items=items)
+        return At(items, self.address)
 
     @cached_property
     def free(self) -> frozenset[str]:
@@ -231,7 +234,7 @@ class Stored(Term):
     def children(self) -> tuple[Term, ...]:
         return (self.value,)
 
-    def with_children(self, children: tuple[Term, ...]) -> Term:
+    def _with(self, children: tuple[Term, ...]) -> Term:
         (value,) = children
         return Stored(value)
 
@@ -247,7 +250,7 @@ class Loaded(Term):
     def children(self) -> tuple[Term, ...]:
         return (self.stored,)
 
-    def with_children(self, children: tuple[Term, ...]) -> Term:
+    def _with(self, children: tuple[Term, ...]) -> Term:
         (stored,) = children
         return Loaded(stored)
 
@@ -264,7 +267,7 @@ class Pair(Term):
     def children(self) -> tuple[Term, ...]:
         return (self.first, self.second)
 
-    def with_children(self, children: tuple[Term, ...]) -> Term:
+    def _with(self, children: tuple[Term, ...]) -> Term:
         first, second = children
         return Pair(first, second)
 
@@ -281,9 +284,9 @@ class Component(Term):
     def children(self) -> tuple[Term, ...]:
         return (self.pair,)
 
-    def with_children(self, children: tuple[Term, ...]) -> Term:
+    def _with(self, children: tuple[Term, ...]) -> Term:
         (pair,) = children
-        return replace(self, pair=pair)
+        return Component(self.position, pair)
 
 
 @_hashed
@@ -298,24 +301,23 @@ class Cast(Term):
     def children(self) -> tuple[Term, ...]:
         return (self.value,)
 
-    def with_children(self, children: tuple[Term, ...]) -> Term:
+    def _with(self, children: tuple[Term, ...]) -> Term:
         (value,) = children
-        return replace(self, value=value)
+        return Cast(self.element, value)
 
 
 def walk(term: Term) -> Iterator[Term]:
     """Every distinct subterm once, operands before their users."""
-    seen: set[Term] = set()
+    found: dict[Term, None] = {}
 
-    def visit(node: Term) -> Iterator[Term]:
-        if node in seen:
-            return
-        seen.add(node)
+    def visit(node: Term) -> None:
         for child in node.children:
-            yield from visit(child)
-        yield node
+            if child not in found:
+                visit(child)
+        found[node] = None
 
-    return visit(term)
+    visit(term)
+    return iter(found)
 
 
 def rewrite_bottom_up(term: Term, change: Callable[[Term], Term]) -> Term:
@@ -323,11 +325,10 @@ def rewrite_bottom_up(term: Term, change: Callable[[Term], Term]) -> Term:
     done: dict[Term, Term] = {}
 
     def visit(node: Term) -> Term:
-        if node not in done:
-            children = node.children
-            changed = tuple(visit(child) for child in children)
-            done[node] = change(node.with_children(changed) if changed != children else node)
-        return done[node]
+        found = done.get(node)
+        if found is None:
+            found = done[node] = change(node.with_children(tuple(map(visit, node.children))))
+        return found
 
     return visit(term)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Size, Term, walk
 from bbrewrite.egraph.analyses import (
@@ -86,21 +87,23 @@ def engine_text(
 
 def rule_constructors(rules: Iterable[Rule]) -> set[Constructor]:
     """The constructors that patterns of rules use."""
-    found: set[Constructor] = set()
-    for rule in rules:
-        terms = [term for _, term in (*rule.matches, *rule.rewrites)]
-        terms += [term for condition in rule.conditions for term in _condition_terms(condition)]
-        for term in terms:
-            found |= {constructor_of(node) for node in walk(term) if not isinstance(node, Local)}
-    return found
+    return set[Constructor]().union(*map(_constructors, rules))
 
 
-def compile_rule(rule: Rule, masks: Masks) -> list[CompiledRule]:
-    """The rule's egglog rules: one, or two where it goes both ways."""
-    compiled = [_compile(rule, rule.name, rule.matches, rule.rewrites, masks)]
-    if rule.both_ways:
-        compiled.append(_compile(rule, f"{rule.name} <=", rule.rewrites, rule.matches, masks))
-    return compiled
+@cache
+def _constructors(rule: Rule) -> frozenset[Constructor]:
+    terms = [term for _, term in (*rule.matches, *rule.rewrites)]
+    terms += [term for condition in rule.conditions for term in _condition_terms(condition)]
+    return frozenset(constructor_of(node) for term in terms for node in walk(term) if not isinstance(node, Local))
+
+
+@cache
+def compile_rule(rule: Rule, masks: Masks) -> tuple[CompiledRule, ...]:
+    """The rule's egglog rules: one, or two where it goes both ways. Every saturation asks, so the text is kept."""
+    compiled = _compile(rule, rule.name, rule.matches, rule.rewrites, masks)
+    if not rule.both_ways:
+        return (compiled,)
+    return (compiled, _compile(rule, f"{rule.name} <=", rule.rewrites, rule.matches, masks))
 
 
 @dataclass
