@@ -9,7 +9,7 @@ one it is the best of those whose kernels were scheduled, and the least bound le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
@@ -68,6 +68,7 @@ class Prices:
                 self.makers[name].append(group)
         for groups in self.makers.values():
             groups.sort(key=lambda group: (group.bound, group.forms[0].term.digest))
+        self._least: dict[str, float] = {}
 
     def refine(self, group: _Group) -> None:
         """Prices one more kernel of a group: the most promising."""
@@ -75,10 +76,15 @@ class Prices:
         seconds = self._schedule(form)
         if seconds < group.seconds:
             group.seconds, group.best = seconds, form
+        group.set_bound()
+        for name in group.stores:
+            self._least.pop(name, None)
 
     def least(self, name: str) -> float:
         """A bound for a list's share in the cheapest kernel that stores it; shares of one kernel add up to it."""
-        return min((group.bound / len(group.stores) for group in self.makers[name]), default=inf)
+        if name not in self._least:
+            self._least[name] = min((group.bound / len(group.stores) for group in self.makers[name]), default=inf)
+        return self._least[name]
 
 
 @dataclass(eq=False)
@@ -91,15 +97,17 @@ class _Group:
     waiting: list[KernelForm] = field(init=False)
     seconds: float = inf
     best: KernelForm | None = None
+    bound: float = field(init=False)  # kept: a search asks for it all the time
 
     def __post_init__(self) -> None:
         self.stores = frozenset(self.forms[0].stores)
         self.lists_read = self.forms[0].lists_read
         self.waiting = list(self.forms)
+        self.set_bound()
 
-    @property
-    def bound(self) -> float:
-        return min([self.seconds, *(form.bound for form in self.waiting)])
+    def set_bound(self) -> None:
+        """Finds the bound again after pricing."""
+        self.bound = min([self.seconds, *(form.bound for form in self.waiting)])
 
     @property
     def is_settled(self) -> bool:
@@ -107,7 +115,48 @@ class _Group:
         return self.seconds <= min((form.bound for form in self.waiting), default=inf)
 
 
-type _Decided = tuple[_Group, ...]
+@dataclass(frozen=True)
+class _Partial:
+    """Some kernels of a choice, the lists that they store, and those that are wanted besides, by name."""
+
+    groups: tuple[_Group, ...]
+    reads: Mapping[str, frozenset[str]]  # for each list stored, what its kernel reads
+    pending: tuple[str, ...]
+
+    def with_kernel(self, group: _Group) -> _Partial | None:
+        """One more kernel; None where it stores what another stores, or a list would be made, through others, from
+        itself.
+        """
+        if any(name in self.reads for name in group.stores):
+            return None
+        waiting, seen = list(group.lists_read), set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name in group.stores:
+                return None
+            if name not in seen:
+                seen.add(name)
+                waiting += self.reads.get(name, ())
+        reads = {**self.reads, **dict.fromkeys(group.stores, group.lists_read)}
+        wanted = {*self.pending, *group.lists_read}
+        return _Partial((*self.groups, group), reads, tuple(sorted(wanted.difference(reads))))
+
+    def bound(self, prices: Prices) -> float:
+        """What no choice with these kernels undercuts."""
+        return sum(group.bound for group in self.groups) + sum(map(prices.least, self.pending))
+
+    @property
+    def least_size(self) -> tuple[int, int]:
+        """How many lists a choice stores at least, and by how many kernels."""
+        return (len(self.reads) + len(self.pending), len(self.groups) + bool(self.pending))
+
+    @property
+    def choice(self) -> Choice:
+        """The choice that it is where nothing is pending, of the cheapest kernels priced."""
+        kernels = tuple(group.best for group in self.groups if group.best is not None)
+        return Choice(kernels, sum(group.seconds for group in self.groups))
+
+
 type _Rank = tuple[int, int, float]
 
 
@@ -123,33 +172,32 @@ def search(
     With `fewest_lists` the one of those below the ceiling that stores fewest lists, by fewest kernels; the cheapest
     of them.
     """
-    queue: list[tuple[_Rank, int, _Decided]] = [((0, 0, 0.0), 0, ())]
+    queue: list[tuple[_Rank, int, _Partial]] = [((0, 0, 0.0), 0, _nothing_yet(outputs))]
     pushed = 0
 
-    def rank(decided: _Decided) -> _Rank:
-        lists, kernels = _least_size(outputs, decided) if fewest_lists else (0, 0)
-        return (lists, kernels, _bound(prices, outputs, decided))
+    def rank(partial: _Partial) -> _Rank:
+        lists, kernels = partial.least_size if fewest_lists else (0, 0)
+        return (lists, kernels, partial.bound(prices))
 
     for _ in range(STEPS):
         if not queue:
             return Found(None, inf)
-        known, _, decided = heappop(queue)
-        pending = _pending(outputs, decided)
-        if rank(decided) > known:
-            successors = [decided]
-        elif pending:
+        known, _, partial = heappop(queue)
+        if rank(partial) > known:
+            successors = [partial]
+        elif partial.pending:
             # The dearest list first: it tells most.
-            name = max(pending, key=lambda name: (prices.least(name), name))
-            successors = [(*decided, group) for group in prices.makers[name] if _fits(decided, group)]
+            name = max(partial.pending, key=lambda name: (prices.least(name), name))
+            successors = [found for group in prices.makers[name] if (found := partial.with_kernel(group))]
         else:
-            unsettled = [group for group in decided if not group.is_settled]
+            unsettled = [group for group in partial.groups if not group.is_settled]
             if not unsettled:
-                return Found(_choice(decided), inf)
+                return Found(partial.choice, inf)
             if not may_schedule():
-                heappush(queue, (known, 0, decided))
+                heappush(queue, (known, 0, partial))
                 break
             prices.refine(max(unsettled, key=lambda group: (group.bound, group.forms[0].term.digest)))
-            successors = [decided]
+            successors = [partial]
         for successor in successors:
             value = rank(successor)
             if value[-1] < ceiling:
@@ -166,62 +214,25 @@ def priced_choices(prices: Prices, outputs: tuple[str, ...], ceiling: float = in
     """The choices of which every kernel has been scheduled, cheapest first, as far as the limit of steps allows."""
     known = {name: tuple(g for g in groups if g.best is not None) for name, groups in prices.makers.items()}
     least = {name: min((g.seconds / len(g.stores) for g in groups), default=inf) for name, groups in known.items()}
-    queue: list[tuple[float, int, _Decided]] = [(0.0, 0, ())]
+    queue: list[tuple[float, int, _Partial]] = [(0.0, 0, _nothing_yet(outputs))]
     pushed = 0
     for _ in range(STEPS):
         if not queue:
             return
-        _, _, decided = heappop(queue)
-        pending = _pending(outputs, decided)
-        if not pending:
-            yield _choice(decided)
+        _, _, partial = heappop(queue)
+        if not partial.pending:
+            yield partial.choice
             continue
-        name = max(pending, key=lambda name: (least[name], name))
+        name = max(partial.pending, key=lambda name: (least[name], name))
         for group in known[name]:
-            if not _fits(decided, group):
+            successor = partial.with_kernel(group)
+            if successor is None:
                 continue
-            successor = (*decided, group)
-            value = sum(g.seconds for g in successor) + sum(least[p] for p in sorted(_pending(outputs, successor)))
+            value = sum(g.seconds for g in successor.groups) + sum(least[p] for p in successor.pending)
             if value < ceiling:
                 pushed += 1
                 heappush(queue, (value, pushed, successor))
 
 
-def _choice(decided: _Decided) -> Choice:
-    kernels = tuple(group.best for group in decided if group.best is not None)
-    return Choice(kernels, sum(group.seconds for group in decided))
-
-
-def _stored(decided: _Decided) -> set[str]:
-    return set[str]().union(*(group.stores for group in decided))
-
-
-def _pending(outputs: tuple[str, ...], decided: _Decided) -> set[str]:
-    wanted = set(outputs).union(*(group.lists_read for group in decided))
-    return wanted - _stored(decided)
-
-
-def _least_size(outputs: tuple[str, ...], decided: _Decided) -> tuple[int, int]:
-    """How many lists a choice stores at least, and by how many kernels."""
-    pending = _pending(outputs, decided)
-    return (len(_stored(decided)) + len(pending), len(decided) + bool(pending))
-
-
-def _bound(prices: Prices, outputs: tuple[str, ...], decided: _Decided) -> float:
-    return sum(group.bound for group in decided) + sum(map(prices.least, sorted(_pending(outputs, decided))))
-
-
-def _fits(decided: _Decided, group: _Group) -> bool:
-    """Whether a kernel stores nothing that another stores, and no list is made, through others, from itself."""
-    if any(group.stores & known.stores for known in decided):
-        return False
-    reads = {name: known.lists_read for known in decided for name in known.stores}
-    waiting, seen = list(group.lists_read), set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name in group.stores:
-            return False
-        if name not in seen:
-            seen.add(name)
-            waiting += reads.get(name, frozenset())
-    return True
+def _nothing_yet(outputs: tuple[str, ...]) -> _Partial:
+    return _Partial((), {}, tuple(sorted(set(outputs))))
