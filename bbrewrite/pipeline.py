@@ -90,7 +90,7 @@ class Fusion:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for the report: on choices that were changed, and on what the plan had to do without."""
-        return (*self.request.notes, *self.fused.notes)
+        return (*self.request.notes, *self.saturation.notes, *self.fused.notes)
 
     @property
     def keeps_unfused(self) -> bool:

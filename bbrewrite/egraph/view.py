@@ -49,6 +49,17 @@ class SaturationReport:
     stopped_by: str
     rules_applied: Mapping[str, int]  # rule name to number of matches that changed or confirmed the graph
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for the report where a limit was met."""
+        if self.stopped_by == "saturated":
+            return ()
+        met = {"nodes": "e-nodes", "iterations": "rounds of rules"}[self.stopped_by]
+        return (
+            f"the rules met the limit on {met}: the plan is the best of the forms found so far,"
+            " and there may be better ones",
+        )
+
 
 @dataclass(frozen=True)
 class FrozenGraph:

@@ -332,6 +332,8 @@ def test_limits_stop_a_rule_that_grows() -> None:
     by_nodes = run(single(apply("exp", A)), rules(GROWING), Limits(nodes=50)).report
     assert by_nodes.stopped_by == "nodes"
     assert 50 < by_nodes.nodes < 60
+    assert ["rounds of rules" in by_rounds.notes[0], "e-nodes" in by_nodes.notes[0]] == [True, True]
+    assert run(single(apply("exp", A)), rules(GROWING.replace("exp(x + 1)", "exp(x)"))).report.notes == ()
 
 
 def test_two_numbers_in_a_class_tell_of_an_unsound_rule() -> None:
