@@ -28,7 +28,9 @@ from bbrewrite.lang.programs import parse_program
 from bbrewrite.pipeline import Fusion, draw_inputs, fuse
 from bbrewrite.plan.planner import Plan
 from bbrewrite.request import Request, make_request
+from bbrewrite.resources import resource_directory
 from bbrewrite.verify.exact import evaluate_exactly
+from benchmarks.large_programs import elementwise_chain, fan, random_graph, uneven_layers, written_out_decoder
 from tests.candidates.programs import random_network
 from tests.plan.pipelines import shipped_rules
 
@@ -191,6 +193,46 @@ def test_layers_are_planned_and_printed_once_however_many() -> None:
     table = few.request.rules.table
     sources = [print_programs([fusion.fused.kernels], table).text for fusion in (few, many)]
     assert sources[0].count("static void") == sources[1].count("static void") < len(few.fused.kernels.kernels)
+
+
+def test_layers_written_out_are_the_layers_that_repeat_makes() -> None:
+    lines = ["program layers", "index layer = 3, m = 5, c = 6, e = c", "input X[m, c] : f32"]
+    lines += ["weight W[layer, c, e], g[layer, c] : f32"]
+    for k, value in enumerate(["X", "H0", "H1"]):
+        lines.append(f"A{k}[m, c] = rms_norm[c]({value}[m, c]) * g[{k}, c]")
+        lines.append(f"P{k}[m, c] = softmax[c](A{k}[m, c])")
+        lines.append(f"H{k}[m, e] = {value}[m, e] + 0.5 * sum[c](P{k}[m, c] * W[{k}, c, e])")
+    written = fused("\n".join([*lines, "output Y[m, c] = H2[m, c] * 2"]) + "\n", Bounds(0, 8))
+    assert [chosen.candidate.key for chosen in written.cover] == [chosen.candidate.key for chosen in layers(3).cover]
+    assert written.after == layers(3).after
+
+
+LARGE = {
+    "random graph": random_graph(6, 1),
+    "elementwise chain": elementwise_chain(7, 3, 1),
+    "fan": fan(2, 3),
+    "uneven layers": uneven_layers(2),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_kinds_of_large_programs_give_the_reference_result(kind: str) -> None:
+    fusion = fused(LARGE[kind], Bounds(0, 5))
+    assert len(fusion.cover) > 1
+    check_result(fusion)
+
+
+def test_the_decoder_written_out_is_the_example_with_its_layers_repeated() -> None:
+    text = (resource_directory("rules").parent / "examples/decoder.bb").read_text(encoding="utf-8")
+    repeated, written = (
+        make_request(parse_program(Source("test", text), shipped_rules().table), shipped_rules(), threads=2).blocks
+        for text in (text.replace("layer = 32", "layer = 2"), written_out_decoder(2))
+    )
+    keys = [
+        [make_candidate(blocks, graph, [position]).key for position in sorted(graph.needed)]
+        for blocks, graph in ((blocks, OperatorGraph.of(blocks)) for blocks in (repeated, written))
+    ]
+    assert keys[0] == keys[1]
 
 
 def test_no_layers_at_all_pass_the_first_value_on() -> None:
