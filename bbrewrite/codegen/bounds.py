@@ -1,4 +1,5 @@
-"""Prints the bounds of loops that masks narrow: the first block, the one after the last, and the test of a block.
+"""Prints the bounds of loops that masks narrow: the first block, the one after the last, and the test of a block; and
+the same for the columns of each row of a block.
 
 Extremes of what tensors hold are found by a scan of their current block, once for each loop that needs them; all
 other leaves are positions and extents that the kernel already names.
@@ -9,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from bbrewrite.codegen.scope import KernelScope
-from bbrewrite.codegen.text import bare
-from bbrewrite.core.terms import IndexValue, Read, Size, Term
+from bbrewrite.codegen.scope import KernelScope, Position
+from bbrewrite.codegen.steps import Spans
+from bbrewrite.codegen.text import Writer, bare
+from bbrewrite.core.terms import IndexValue, Local, Read, Size, Term
 from bbrewrite.plan.visible import (
+    ALWAYS,
     AllOf,
     AnyOf,
     Bound,
@@ -27,7 +30,8 @@ from bbrewrite.plan.visible import (
 
 class BoundsPrinter:
     """Prints for a place inside the loops over `bound`. `lines` are the declarations needed before, and `known` the
-    extremes of tensors that have a name by then.
+    extremes of tensors that have a name by then. Of the index `row`, if any, the place is that of a variable in its
+    block.
     """
 
     def __init__(
@@ -35,7 +39,9 @@ class BoundsPrinter:
         scope: KernelScope,
         bound: frozenset[str],
         known: Mapping[tuple[Read, bool], str] = MappingProxyType({}),
+        row: tuple[str, Position] | None = None,
     ) -> None:
+        self._row = row
         self._scope = scope
         self._bound = bound
         self.known = dict(known)
@@ -62,6 +68,23 @@ class BoundsPrinter:
             end = self._named(f"{name}_end", f"bb::maximum<int64_t>({first}, {steps})")
         return first, end
 
+    def columns(self, spans: Spans) -> tuple[str, str]:
+        """The first column of a row that may be seen and the one after the last, counted from the block's first."""
+        index = self._scope.index(spans.axes[1])
+        begin, past = "0", index.count
+        if spans.bounds.begin is not None:
+            begin = (
+                f"bb::minimum<int64_t>({past}, bb::maximum<int64_t>(0, {self._from(spans.bounds.begin, index.start)}))"
+            )
+        if spans.bounds.end is not None:
+            past = f"bb::minimum<int64_t>({past}, {self._from(spans.bounds.end, index.start)})"
+        if spans.bounds.test != ALWAYS:
+            past = f"{_factor(self.possible(spans.bounds.test))} ? {past} : 0"
+        return begin, past
+
+    def _from(self, bound: Bound, start: str) -> str:
+        return f"{bare(self._position(bound))} - {start}"
+
     def possible(self, condition: Condition) -> str:
         """A test whether some entry of the current blocks may meet a condition."""
         match condition:
@@ -70,9 +93,9 @@ class BoundsPrinter:
                 right = Linear(tuple((leaf, -c) for leaf, c in linear.parts if c < 0), max(-linear.offset, 0))
                 return f"{self._sum(left, True)} >= {self._sum(right, False)}"
             case AllOf(conditions):
-                return " && ".join(self._inner(condition) for condition in conditions)
+                return " && ".join(self._inner(condition) for condition in conditions) or "true"
             case AnyOf(conditions):
-                return " || ".join(self._inner(condition) for condition in conditions)
+                return " || ".join(self._inner(condition) for condition in conditions) or "false"
 
     def _inner(self, condition: Condition) -> str:
         text = self.possible(condition)
@@ -111,6 +134,10 @@ class BoundsPrinter:
         match leaf:
             case Size(index):
                 return self._scope.size(index)
+            case IndexValue(index) if self._row and self._row[0] == index:
+                return f"{self._scope.index(index).start} + {self._row[1].variable}"
+            case Read() if self._row and self._row[0] in leaf.free:
+                return f"int64_t({self._scope.entry(leaf, [self._row[1]])})"
             case IndexValue(index):
                 names = self._scope.index(index)
                 if index not in self._bound:
@@ -136,6 +163,27 @@ class BoundsPrinter:
         stride, count = place.strides[0], self._scope.index(blocked[0]).count
         end = "greatest" if greatest else "least"
         return self._named(f"{read.tensor}_{end}", f"bb::{end}({place.pointer}, {stride}, {count})")
+
+
+def write_spans(writer: Writer, scope: KernelScope, bound: frozenset[str], spans: Spans, variable: str) -> None:
+    """Writes the loop that finds the spans of the current blocks; `variable` is a name for the row."""
+    row, column = spans.axes
+    position = Position(variable, 1)
+    printer = BoundsPrinter(scope, bound, row=(row, position))
+    begin, past = printer.columns(spans)
+    hidden = printer.possible(spans.hides)
+    for line in printer.lines:
+        writer.line(line)
+    first, end = scope.names.fresh("from"), scope.names.fresh("to")
+    targets = [scope.entry(Local(block.name), [position]) for block in (spans.begin, spans.past, spans.whole)]
+    writer.line()
+    writer.line(f"// the span of {column} that each {row} sees")
+    writer.line("#pragma omp simd")
+    with writer.block(f"for (int64_t {variable} = 0; {variable} < {scope.index(row).count}; ++{variable})"):
+        writer.line(f"const int64_t {first} = {begin}, {end} = {past};")
+        writer.line(f"{targets[0]} = {first} < {end} ? {first} : 0;")
+        writer.line(f"{targets[1]} = {first} < {end} ? {end} : 0;")
+        writer.line(f"{targets[2]} = !({hidden});")
 
 
 def _factor(text: str) -> str:

@@ -11,11 +11,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from bbrewrite.codegen.access import classify, is_row_contiguous
+from bbrewrite.codegen.conditions import with_conditions_in_place
 from bbrewrite.codegen.describe import describe
 from bbrewrite.codegen.first_iterations import without_fills
 from bbrewrite.codegen.narrow import are_narrow, with_narrow_operands
 from bbrewrite.codegen.rows import merge_rows, single_rows
 from bbrewrite.codegen.scalars import entries, value_element, work_of
+from bbrewrite.codegen.spans import with_spans
 from bbrewrite.codegen.steps import (
     Assign,
     ByFirst,
@@ -37,7 +39,7 @@ from bbrewrite.codegen.targets import addends_of, list_indices
 from bbrewrite.codegen.views import without_views
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import Tensor
+from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up, walk
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import Barrier, Kernel, LocalBlock, Loop, Merge, Statement, Store, compute_element
@@ -54,10 +56,14 @@ def flatten(kernel: Kernel, table: OperatorTable, prepared: frozenset[str] = fro
 
     Raises BlockTypeError for an ill-typed expression.
     """
-    memory = _Memory(without_views(with_narrow_operands(kernel)), table, prepared)
+    kernel = with_conditions_in_place(without_views(with_narrow_operands(kernel)), table)
+    memory = _Memory(kernel, table, prepared)
     steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid), kernel.is_split)
     steps = merge_rows(without_fills(steps), kernel.indices, memory.typing, table)
-    return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed), single_rows(steps))
+    single = single_rows(steps)
+    finite = frozenset(tensor.name for tensor in kernel.reads if tensor.role in (Role.INPUT, Role.WEIGHT))
+    steps = with_spans(steps, memory.typing, table, finite, memory.temporary)
+    return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed), single)
 
 
 class _Memory:

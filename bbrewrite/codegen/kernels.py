@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
-from bbrewrite.codegen.bounds import BoundsPrinter
+from bbrewrite.codegen.bounds import BoundsPrinter, write_spans
 from bbrewrite.codegen.expressions import UserFunctions
 from bbrewrite.codegen.flatten import flatten
 from bbrewrite.codegen.names import Names
@@ -21,6 +21,7 @@ from bbrewrite.codegen.steps import (
     Assign,
     ByFirst,
     Combine,
+    FindSpans,
     FlatKernel,
     Fold,
     Pack,
@@ -29,6 +30,7 @@ from bbrewrite.codegen.steps import (
     Remark,
     Repeat,
     Rows,
+    SpannedRows,
     Step,
     Wait,
     WhereEmpty,
@@ -338,7 +340,11 @@ class _KernelPrinter:
                         self._steps(body)
                 case Wait():
                     self._writer.line("#pragma omp barrier")
-                case Rows():
+                case FindSpans(spans):
+                    write_spans(
+                        self._writer, self._scope, frozenset(self._bound), spans, self._scope.names.fresh("row")
+                    )
+                case Rows() | SpannedRows():
                     self._writer.line()
                     self._printer.step(step)
                 case Assign() | Fold() | Pack() | Product() | Combine():

@@ -7,11 +7,12 @@ to `kernels.py`, the expression of an entry to `expressions.py`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bbrewrite.codegen.describe import describe_step
 from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
+from bbrewrite.codegen.product_calls import pack_call, product_calls
 from bbrewrite.codegen.scalars import constant_entry, folded_letter, signature_of
 from bbrewrite.codegen.scope import KernelScope, Position
 from bbrewrite.codegen.steps import (
@@ -19,17 +20,16 @@ from bbrewrite.codegen.steps import (
     Combine,
     Fold,
     Pack,
-    PackedOperand,
-    PreparedOperand,
     Product,
     RowPass,
     Rows,
+    SpannedRows,
 )
 from bbrewrite.codegen.text import LONGEST_LINE, Writer, bare, number, storage_type, value_type
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply
+from bbrewrite.core.terms import Apply, Local
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import LocalBlock, compute_element
 
@@ -71,8 +71,9 @@ class StepPrinter:
         self._scope = scope
         self._row = scope.names.fresh("row")
         self._column = scope.names.fresh("col")
+        self._span: tuple[str, str] | None = None  # the columns of a row that are worked on, where these are not all
 
-    def step(self, step: Assign | Fold | Pack | Product | Rows | Combine) -> None:
+    def step(self, step: Assign | Fold | Pack | Product | Rows | SpannedRows | Combine) -> None:
         """Prints a step that is no loop over blocks."""
         match step:
             case Assign():
@@ -80,11 +81,13 @@ class StepPrinter:
             case Fold():
                 self._fold(step)
             case Pack():
-                self._pack(step)
+                self._writer.line(pack_call(step, self._scope, self._typing))
             case Product():
-                self._product(step)
+                self._write(product_calls(step, self._scope, self._typing))
             case Rows():
-                self._rows(step)
+                self._rows(step.axis, lambda: self._row_passes(step))
+            case SpannedRows():
+                self._rows(step.rows.axis, lambda: self._spanned_row(step))
             case Combine():
                 self._combine(step)
 
@@ -147,15 +150,40 @@ class StepPrinter:
 
     # Row by row
 
-    def _rows(self, step: Rows) -> None:
-        """One loop over rows; what does not change from row to row goes before it."""
+    def _rows(self, axis: str, row: Callable[[], list[str]]) -> None:
+        """One loop over rows; `row` prints what is done for one and returns what goes before the loop."""
         outer, inside = self._writer, Writer()
         self._writer = inside
-        before = [line for one in step.passes for line in self._row_pass(one)]
+        before = row()
         self._writer = outer
         self._write(before)
-        with outer.block(self._for(self._row, step.axis)):
+        with outer.block(self._for(self._row, axis)):
             outer.paste(inside)
+
+    def _row_passes(self, rows: Rows) -> list[str]:
+        return [line for one in rows.passes for line in self._row_pass(one)]
+
+    def _spanned_row(self, step: SpannedRows) -> list[str]:
+        spans, count = step.spans, self._scope.index(step.spans.axes[1]).count
+        entry = {
+            block: self._scope.entry(Local(block.name), self._positions(1))
+            for block in (spans.begin, spans.past, spans.whole)
+        }
+        with self._writer.block(f"if ({entry[spans.whole]})"):
+            before = self._row_passes(step.whole)
+        with self._writer.block("else"):
+            first, past = self._span = self._scope.names.fresh("first"), self._scope.names.fresh("past")
+            self._writer.line(f"const int64_t {first} = bb::span_begin({entry[spans.begin]});")
+            self._writer.line(f"const int64_t {past} = bb::span_past({entry[spans.past]}, {count});")
+            before += self._row_passes(step.rows)
+            self._span = None
+            for block, value in step.filled:
+                leaf = Local(block.name)
+                place = self._scope.place(leaf)
+                start = f"{place.pointer} + {self._scope.offset(place.strides[:1], [self._row])}"
+                filling = bare(number(value, self._scope.element_of(leaf)))
+                self._writer.line(f"bb::fill_outside({start}, {first}, {past}, {count}, {filling});")
+        return before
 
     def _row_pass(self, one: RowPass) -> list[str]:
         """Prints what is done for one row; returns what goes before the loop over rows."""
@@ -178,7 +206,7 @@ class StepPrinter:
             self._write(body)
         else:
             self._writer.line(_SIMD)
-            self._loop(self._column, axes[1], body)
+            self._column_loop(axes[1], body)
         return [line for entries in parts for line in entries.lines[0]]
 
     # Folds
@@ -230,7 +258,13 @@ class StepPrinter:
         variable = (self._row, self._column)[len(axes) - 1]
         monoid = self._table.operators[step.fold.operator].fold
         kind = value_type(self._fold_element(step))
-        head = f"{target} = bb::{monoid}_over<{kind}>({self._scope.index(axes[-1]).count}, [&](int64_t {variable}) {{"
+        count = self._scope.index(axes[-1]).count
+        if self._span and len(axes) == 2:
+            first, past = self._span
+            place = self._scope.names.fresh("place")
+            count, variable = f"{past} - {first}", place
+            before = [f"const int64_t {self._column} = {first} + {place};", *before]
+        head = f"{target} = bb::{monoid}_over<{kind}>({count}, [&](int64_t {variable}) {{"
         if before and before[-1].startswith(f"{value} = "):
             body = [*before[:-1], f"return {before[-1]}"]  # it stores an entry and returns it
         else:
@@ -306,53 +340,6 @@ class StepPrinter:
         result = bare(printer.print(combine, (), element))
         return [*printer.lines[0], f"{target} = {result};"]
 
-    # Products
-
-    def _pack(self, step: Pack) -> None:
-        scope = self._scope
-        rows, columns = (scope.index(axis).count for axis in self._typing.block(step.source).axes)
-        contracted, wide = (columns, rows) if step.transposed else (rows, columns)
-        place = scope.place(step.source)
-        row, column = place.strides
-        packed, kind = scope.locals[step.packed.name], storage_type(step.packed.element)
-        if column == "1":
-            call = (
-                f"bb::pack_{'nk' if step.transposed else 'kn'}({packed}, {place.pointer}, {row}, {contracted}, {wide});"
-            )
-        else:
-            strides = f"{column}, {row}" if step.transposed else f"{row}, {column}"
-            call = f"bb::pack_strided({packed}, {place.pointer}, {strides}, {contracted}, {wide});"
-        if place.inside:
-            size = f"bb::packed_size<{kind}>({contracted}, {wide})"
-            call = f"if ({place.inside}) {call} else std::fill_n({packed}, {size}, {kind}{{}});"
-        self._writer.line(call)
-
-    def _product(self, step: Product) -> None:
-        scope = self._scope
-        left, target = scope.place(step.left), scope.place(scope.target(step.target))
-        rows, columns = (scope.index(axis).count for axis in step.target.type.axes)
-        contracted = scope.index(self._typing.block(step.left).axes[1]).count
-        operands = [target.pointer, target.strides[0], left.pointer, left.strides[0]]
-        if isinstance(step.right, PackedOperand):
-            kind = "dot"
-            operands.append(scope.locals[step.right.name])
-        elif isinstance(step.right, PreparedOperand):
-            kind = "dot_prepared"
-            along = self._typing.block(step.left).axes[1]
-            across = step.target.type.axes[1]
-            pointer = scope.pointers[step.right.source.tensor]
-            operands += [pointer, scope.size(along), scope.index(along).start, scope.index(across).start]
-        else:
-            kind = "dot_kn"
-            right = scope.place(step.right)
-            operands += [right.pointer, right.strides[0]]
-        arguments = f"({', '.join(operands)}, {rows}, {columns}, {contracted});"
-        if step.sets_first:
-            self._writer.line(f"if ({scope.index(step.sets_first).number} == 0) bb::{kind}_set{arguments}")
-            self._writer.line(f"else bb::{kind}_add{arguments}")
-        else:
-            self._writer.line(f"bb::{kind}_{'add' if step.accumulate else 'set'}{arguments}")
-
     # Loops
 
     def _axes(self, target: LocalBlock | Tensor) -> tuple[str, ...]:
@@ -365,6 +352,15 @@ class StepPrinter:
 
     def _for(self, variable: str, axis: str) -> str:
         return f"for (int64_t {variable} = 0; {variable} < {self._scope.index(axis).count}; ++{variable})"
+
+    def _column_loop(self, axis: str, body: list[str]) -> None:
+        """A loop over the columns of a row that are worked on."""
+        if self._span is None:
+            self._loop(self._column, axis, body)
+            return
+        first, past = self._span
+        with self._writer.block(f"for (int64_t {self._column} = {first}; {self._column} < {past}; ++{self._column})"):
+            self._write(body)
 
     def _loop(self, variable: str, axis: str, body: list[str]) -> None:
         """A loop over entries; a body of one line follows without braces."""

@@ -13,7 +13,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
 from bbrewrite.plan.kernel import LocalBlock
-from bbrewrite.plan.visible import LoopBounds
+from bbrewrite.plan.visible import Condition, LoopBounds, condition_reads
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,29 @@ class Pack:
 
 
 @dataclass(frozen=True)
+class Spans:
+    """For each row of blocks over two axes, a run of columns outside which a mask hides every entry.
+
+    Row r has columns `begin[r]` to before `past[r]`, counted from the block's first one, and is whole where nothing of
+    it is hidden. Columns that `bounds` leave out are hidden; a row may be hidden in part where `hides` is possible.
+    """
+
+    axes: tuple[str, str]
+    begin: LocalBlock
+    past: LocalBlock
+    whole: LocalBlock
+    bounds: LoopBounds
+    hides: Condition
+
+
+@dataclass(frozen=True)
+class FindSpans:
+    """Computes the spans of the current blocks."""
+
+    spans: Spans
+
+
+@dataclass(frozen=True)
 class Product:
     """`target = left times right`, or added to the target where `accumulate`. The left operand has dense rows.
 
@@ -71,6 +94,9 @@ class Product:
 
     In the first iteration of a loop over the index `sets_first`, if any, the product is not added: the target has no
     value yet.
+
+    With `wanted`, entries of the target outside these spans may have any value. With `terms`, the left operand is zero
+    outside these spans, and what it meets there does not count.
     """
 
     target: LocalBlock
@@ -78,6 +104,8 @@ class Product:
     right: PackedOperand | PreparedOperand | Read | Local
     accumulate: bool
     sets_first: str = ""
+    wanted: Spans | None = None
+    terms: Spans | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +126,19 @@ class Rows:
     def steps(self) -> tuple[Assign | Fold, ...]:
         """The steps of all passes."""
         return tuple(step for one in self.passes for step in one.steps)
+
+
+@dataclass(frozen=True)
+class SpannedRows:
+    """A loop over rows whose entries outside `spans` need no work; `whole` is what is done for rows that are whole.
+
+    The blocks named in `filled` get a number for their entries outside the spans.
+    """
+
+    rows: Rows
+    whole: Rows
+    spans: Spans
+    filled: tuple[tuple[LocalBlock, float], ...]
 
 
 @dataclass(frozen=True)
@@ -149,7 +190,21 @@ class Remark:
     text: str
 
 
-type Step = Assign | Fold | Pack | Product | Rows | Repeat | WhereEmpty | Combine | Wait | ByFirst | Remark
+type Step = (
+    Assign
+    | Fold
+    | Pack
+    | Product
+    | Rows
+    | Repeat
+    | WhereEmpty
+    | Combine
+    | Wait
+    | ByFirst
+    | Remark
+    | FindSpans
+    | SpannedRows
+)
 
 
 @dataclass(frozen=True)
@@ -172,6 +227,8 @@ def inner_steps(step: Step) -> tuple[Step, ...]:
             return body
         case Rows():
             return step.steps
+        case SpannedRows(rows):
+            return (rows,)
         case _:
             return ()
 
@@ -198,6 +255,9 @@ def leaves_read(step: Step) -> Iterator[Read | Local]:
             yield Local(source.name, source.list_indices)
         case Repeat(_, _, _, LoopBounds() as bounds):
             yield from bounds.reads
+        case FindSpans(spans):
+            yield from spans.bounds.reads
+            yield from condition_reads(spans.hides)
         case _:
             pass
 

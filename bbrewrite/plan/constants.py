@@ -179,6 +179,17 @@ class EntriesOf:
         return Bounded(False) if bounded and all(_is_bounded(value) for value in values) else UNKNOWN
 
 
+def either(a: Entries, b: Entries) -> Entries:
+    """What is known of entries of which one of two things is known."""
+    if a == b:
+        return a
+    finite = [x == FINITE or (isinstance(x, Constant) and abs(x.value) < math.inf) for x in (a, b)]
+    if all(finite):
+        return FINITE
+    bounded = [isinstance(x, Bounded) or (isinstance(x, Constant) and x.value < math.inf) for x in (a, b)]
+    return Bounded(False) if all(bounded) else UNKNOWN
+
+
 def _computed(function: ScalarFunction, operands: Sequence[Constant]) -> Entries:
     assert function.numpy is not None
     is_logical = function.name in ("and", "or", "not")

@@ -24,7 +24,7 @@ def linear_condition(term: Term, holds: bool, typing: Typing) -> Condition:
             return linear_condition(inner, not holds, typing)
         case Apply("and" | "or" as name, operands):
             inner = tuple(linear_condition(operand, holds, typing) for operand in operands)
-            return _all_of(inner) if (name == "and") == holds else _any_of(inner)
+            return all_of(inner) if (name == "and") == holds else any_of(inner)
         case Apply("equal" | "not_equal" as name, (left, right)):
             difference = _difference(left, right, typing)
             if difference is None:
@@ -43,14 +43,16 @@ def linear_condition(term: Term, holds: bool, typing: Typing) -> Condition:
             return ALWAYS
 
 
-def _all_of(conditions: tuple[Condition, ...]) -> Condition:
+def all_of(conditions: tuple[Condition, ...]) -> Condition:
+    """Every one of the conditions, in one list."""
     flat: list[Condition] = []
     for condition in conditions:
         flat += condition.conditions if isinstance(condition, AllOf) else (condition,)
     return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 
 
-def _any_of(conditions: tuple[Condition, ...]) -> Condition:
+def any_of(conditions: tuple[Condition, ...]) -> Condition:
+    """At least one of the conditions, in one list."""
     if ALWAYS in conditions:
         return ALWAYS
     flat: list[Condition] = []

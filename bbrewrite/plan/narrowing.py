@@ -18,7 +18,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, rewrite_bottom_up, walk
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.constants import FINITE, UNKNOWN, Bounded, Constant, Entries, EntriesOf, Unchanged
+from bbrewrite.plan.constants import UNKNOWN, Entries, EntriesOf, Unchanged, either
 from bbrewrite.plan.kernel import Let, Loop, Statement, Update, walk_statements
 from bbrewrite.plan.linear_conditions import linear_condition
 from bbrewrite.plan.visible import ALWAYS, AllOf, AnyOf, Condition, LoopBounds, Nonnegative, visible_blocks
@@ -168,7 +168,7 @@ class _Narrower:
         while True:
             after = dict(known)
             self._run(loop.body, after, assumption)
-            joined = {name: _either(before, after[name]) for name, before in known.items()}
+            joined = {name: either(before, after[name]) for name, before in known.items()}
             if joined == known:
                 known.update({name: entries for name, entries in after.items() if name not in known})
                 return
@@ -177,17 +177,6 @@ class _Narrower:
 
 def _updated(body: tuple[Statement, ...]) -> set[str]:
     return {s.target.name for s in walk_statements(body) if isinstance(s, Update)}
-
-
-def _either(a: Entries, b: Entries) -> Entries:
-    """What is known of entries of which one of two things is known."""
-    if a == b:
-        return a
-    finite = [x == FINITE or (isinstance(x, Constant) and abs(x.value) < float("inf")) for x in (a, b)]
-    if all(finite):
-        return FINITE
-    bounded = [isinstance(x, Bounded) or (isinstance(x, Constant) and x.value < float("inf")) for x in (a, b)]
-    return Bounded(False) if all(bounded) else UNKNOWN
 
 
 def _in_scope(condition: Condition, scope: frozenset[str]) -> Condition:

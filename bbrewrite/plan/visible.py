@@ -205,6 +205,12 @@ def condition_forms(condition: Condition) -> Iterator[Linear]:
                 yield from condition_forms(inner)
 
 
+def condition_reads(condition: Condition) -> tuple[Read, ...]:
+    """The tensors' blocks of which a condition needs extremes."""
+    leaves = [leaf for form in condition_forms(condition) for leaf, _ in form.parts]
+    return tuple(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Read)))
+
+
 def _bound_forms(bound: Bound | None) -> Iterator[Linear]:
     match bound:
         case Quotient(linear):

@@ -1,0 +1,58 @@
+"""Prints packings and block products: calls of `bb_pack.hpp`, `bb_dot.hpp` and `bb_spans.hpp`."""
+
+from __future__ import annotations
+
+from bbrewrite.codegen.scope import KernelScope
+from bbrewrite.codegen.steps import Pack, PackedOperand, PreparedOperand, Product
+from bbrewrite.codegen.text import storage_type
+from bbrewrite.core.types import Typing
+
+
+def pack_call(step: Pack, scope: KernelScope, typing: Typing) -> str:
+    """The statement that packs an operand."""
+    rows, columns = (scope.index(axis).count for axis in typing.block(step.source).axes)
+    contracted, wide = (columns, rows) if step.transposed else (rows, columns)
+    place = scope.place(step.source)
+    row, column = place.strides
+    packed, kind = scope.locals[step.packed.name], storage_type(step.packed.element)
+    if column == "1":
+        call = f"bb::pack_{'nk' if step.transposed else 'kn'}({packed}, {place.pointer}, {row}, {contracted}, {wide});"
+    else:
+        strides = f"{column}, {row}" if step.transposed else f"{row}, {column}"
+        call = f"bb::pack_strided({packed}, {place.pointer}, {strides}, {contracted}, {wide});"
+    if place.inside:
+        size = f"bb::packed_size<{kind}>({contracted}, {wide})"
+        call = f"if ({place.inside}) {call} else std::fill_n({packed}, {size}, {kind}{{}});"
+    return call
+
+
+def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str]:
+    """The statements that make a product, or add it to the target."""
+    left, target = scope.place(step.left), scope.place(scope.target(step.target))
+    rows, columns = (scope.index(axis).count for axis in step.target.type.axes)
+    contracted = scope.index(typing.block(step.left).axes[1]).count
+    operands = [target.pointer, target.strides[0], left.pointer, left.strides[0]]
+    if isinstance(step.right, PackedOperand):
+        kind = "dot"
+        operands.append(scope.locals[step.right.name])
+        spans = step.wanted or step.terms
+        if spans:
+            kind = "dot_wanted" if step.wanted else "dot_terms"
+            operands += [scope.locals[spans.begin.name], scope.locals[spans.past.name]]
+    elif isinstance(step.right, PreparedOperand):
+        kind = "dot_prepared"
+        along = typing.block(step.left).axes[1]
+        across = step.target.type.axes[1]
+        pointer = scope.pointers[step.right.source.tensor]
+        operands += [pointer, scope.size(along), scope.index(along).start, scope.index(across).start]
+    else:
+        kind = "dot_kn"
+        right = scope.place(step.right)
+        operands += [right.pointer, right.strides[0]]
+    arguments = f"({', '.join(operands)}, {rows}, {columns}, {contracted});"
+    if not step.sets_first:
+        return [f"bb::{kind}_{'add' if step.accumulate else 'set'}{arguments}"]
+    return [
+        f"if ({scope.index(step.sets_first).number} == 0) bb::{kind}_set{arguments}",
+        f"else bb::{kind}_add{arguments}",
+    ]
