@@ -54,7 +54,7 @@ class Movement:
     """What a planned program moves and computes: counts, bytes and operations for the extents at hand.
 
     `local_bytes` is the local memory of the kernel that needs most, on one processor; `skipped_share` the share of
-    blocks that masks let loops skip, as far as it follows from extents, None where no loop is narrowed.
+    their work that masks let loops skip, as far as it follows from extents, None where no loop is narrowed.
     """
 
     kernels: int

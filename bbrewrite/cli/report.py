@@ -180,7 +180,7 @@ def _print_spread(console: Console, result: RunResult) -> None:
 
 def _print_skipped(console: Console, movement: Movement) -> None:
     if movement.skipped_share is not None:
-        console.print(f"blocks skipped by masks: {movement.skipped_share:.0%}\n".replace("%", " %"), markup=False)
+        console.print(f"work skipped by masks: {movement.skipped_share:.0%}\n".replace("%", " %"), markup=False)
 
 
 def _time(milliseconds: float) -> str:

@@ -181,8 +181,8 @@ class _KernelPrinter:
             collapse = f" collapse({len(self._kernel.grid)})" if outer else ""
             self._writer.line(f"#pragma omp for{collapse} schedule({self._sharing})")
             for name in outer:
-                self._writer.line(self._block_loop(name))
-            with self._writer.block(self._block_loop(innermost)):
+                self._writer.line(self._grid_loop(name))
+            with self._writer.block(self._grid_loop(innermost)):
                 for name in self._kernel.grid:
                     self._block_bounds(name)
                 self._memory_declarations(on_stack=True)
@@ -286,6 +286,13 @@ class _KernelPrinter:
     def _block_loop(self, name: str, first: str = "0", end: str = "") -> str:
         number = self._scope.index(name).number
         return f"for (int64_t {number} = {first}; {number} < {end or self._scope.steps_of(name)}; ++{number})"
+
+    def _grid_loop(self, name: str) -> str:
+        """A loop whose iterations threads share; those that do most come first, so that none is left to one at last."""
+        if not self._kernel.grows_along(name):
+            return self._block_loop(name)
+        number = self._scope.index(name).number
+        return f"for (int64_t {number} = {self._scope.steps_of(name)} - 1; {number} >= 0; --{number})"
 
     def _shared_loop(self, name: str, first: str = "0", end: str = "") -> str:
         """A loop over this thread's share of the blocks."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
-from bbrewrite.plan.events import NestEvents
+from bbrewrite.plan.events import Event, NestEvents
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.reuse import Residence
 from bbrewrite.plan.visited_share import NarrowedLoop, visited_share
@@ -32,8 +32,8 @@ class Cost:
     tier_bytes: tuple[int, ...]
     flops: int
     local_bytes: int
-    blocks_visited: int = 0  # in loops that masks narrow
-    blocks_in_all: int = 0  # in such loops, if every block were visited
+    iterations: float = 0.0  # of loops that masks narrow, where work on a part of a block counts as that part
+    iterations_in_all: float = 0.0  # of such loops, if nothing were masked
 
     @property
     def rank(self) -> tuple[float, int, int]:
@@ -88,12 +88,17 @@ class NestCosts:
         distances = [machine.distance(events.tensors[e.tensor], indices) if e.tensor else 0 for e in traffic]
         self._residence = Residence(traffic, distances, self._column, extents, target)
         self._is_split = bool(events.merged)
+        self._points = frozenset(name for name in names if not indices.is_blocked(name))
         self._all_extents = dict(extents)
         self._shares: dict[tuple[NarrowedLoop, tuple[int, ...]], float] = {}
-        self._narrowed: dict[NarrowedLoop, NDArray[np.bool_]] = {
-            loop: np.array([loop in event.narrowed for event in ordered])
-            for loop in dict.fromkeys(loop for event in ordered for loop in event.narrowed)
-        }
+        # What happens in a narrowed loop happens for whole blocks, or in spans of their rows; iterations count as what
+        # is worked on in them.
+        self._narrowed: list[tuple[NarrowedLoop, bool, NDArray[np.bool_]]] = []
+        for loop in dict.fromkeys(loop for event in ordered for loop in event.narrowed):
+            inside = np.array([loop in event.narrowed for event in ordered])
+            by_rows = np.array([self._is_spanned(event, loop) for event in ordered])
+            by_rows[self._parts[-1]] = self._has_spans(loop)
+            self._narrowed += [(loop, False, inside & ~by_rows), (loop, True, inside & by_rows)]
         # Of a split kernel, what is not shared out is done by every processor, unless by one alone.
         repeats = [threads if event.shared is None and not event.once else 1 for event in ordered]
         columns = [-1 if event.shared is None else self._column[event.shared] for event in ordered]
@@ -121,8 +126,9 @@ class NestCosts:
         trips = np.ceil(self._extents[:, None] / blocks)
         totals = self._amounts * np.exp(self._exponent_matrix @ np.log(trips))
         all_iterations = totals[self._parts[-1]].sum(axis=0)
-        for loop, inside in self._narrowed.items():
-            totals[inside] *= self._visited(loop, blocks)
+        for loop, spanned, inside in self._narrowed:
+            if inside.any():
+                totals[inside] *= self._visited(loop, blocks, spanned)
         if self._is_split:
             totals *= self._repeats
         _, _, _, traffic, flops, iterations = (totals[part] for part in self._parts)
@@ -150,14 +156,24 @@ class NestCosts:
             tuple(round(float((traffic * share)[:, best].sum())) * scale for share in shares),
             round(float(flops[:, best].sum())) * scale,
             round(float(local[best])),
-            round(float(iterations[:, best].sum())),
-            round(float(all_iterations[best])),
+            float(iterations[:, best].sum()),
+            float(all_iterations[best]),
         )
 
-    def _visited(self, loop: NarrowedLoop, blocks: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The share of a narrowed loop's blocks that are visited, for each choice of block sizes."""
+    def _has_spans(self, loop: NarrowedLoop) -> bool:
+        """Whether generated code works on rows of blocks only from where to where they are seen."""
+        return self._target.gpu is None and (loop.bounds.begin is not None or loop.bounds.end is not None)
+
+    def _is_spanned(self, event: Event, loop: NarrowedLoop) -> bool:
+        """Whether an event happens in spans of rows: the rows and columns by which a loop is narrowed are its axes."""
+        return self._has_spans(loop) and {loop.index, *loop.outer} <= {*event.axes, *self._points}
+
+    def _visited(self, loop: NarrowedLoop, blocks: NDArray[np.float64], spanned: bool) -> NDArray[np.float64]:
+        """The share of a narrowed loop's blocks, or in them of spans of rows, that are visited, for all block sizes."""
         names = (*loop.outer, loop.index)
         own = blocks[[self._column[name] for name in names]].astype(np.int64).T
+        if spanned:
+            own = np.minimum(own, [*(self._target.matrix_rows for _ in loop.outer), self._target.vector_lanes])
         sizes, which = np.unique(own, axis=0, return_inverse=True)
         found: list[float] = []
         for row in sizes:

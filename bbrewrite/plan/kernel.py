@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Term
+from bbrewrite.core.terms import IndexValue, Term
 from bbrewrite.core.types import BlockType
-from bbrewrite.plan.visible import LoopBounds
+from bbrewrite.plan.visible import LoopBounds, slope
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,12 @@ class Kernel:
         loops = [statement for statement in walk_statements(self.body) if isinstance(statement, Loop)]
         leaves = [leaf for loop in loops if loop.bounds for leaf in loop.bounds.leaves]
         return any(not leaf.free.isdisjoint(self.grid) for leaf in leaves)
+
+    def grows_along(self, index: str) -> bool:
+        """Whether masks make later cells along an index of the grid do more than earlier ones."""
+        bounds = [s.bounds for s in walk_statements(self.body) if isinstance(s, Loop) and s.bounds]
+        leaf = IndexValue(index)
+        return sum(slope(b.end, leaf) - slope(b.begin, leaf) for b in bounds) > 0
 
     @property
     def loops(self) -> frozenset[str]:

@@ -73,9 +73,9 @@ class Plan:
 
     @property
     def skipped_share(self) -> float | None:
-        """The share of blocks that masks let loops skip, for the extents at hand; None where no loop is narrowed."""
-        total = sum(cost.blocks_in_all for cost in self.costs)
-        return 1 - sum(cost.blocks_visited for cost in self.costs) / total if total else None
+        """The share of their work that masks let loops skip, for the extents at hand; None where none is narrowed."""
+        total = sum(cost.iterations_in_all for cost in self.costs)
+        return 1 - sum(cost.iterations for cost in self.costs) / total if total else None
 
     @property
     def local_bytes(self) -> int:

@@ -188,6 +188,17 @@ def position(bound: Bound, extreme: Extreme) -> Any:
             return result
 
 
+def slope(bound: Bound | None, leaf: Term) -> float:
+    """By how much a bound grows with a leaf, on average over the positions of which it is the outermost."""
+    match bound:
+        case Quotient(linear, _, divisor):
+            return linear.coefficient(leaf) / divisor
+        case Outermost(positions):
+            return sum(slope(inner, leaf) for inner in positions) / len(positions)
+        case None:
+            return 0.0
+
+
 def block_range(bounds: LoopBounds, block: Any, blocks: Any, extreme: Extreme) -> tuple[Any, Any]:
     """The first block that is visited and the one after the last, of `blocks` blocks of `block` elements."""
     first = 0 if bounds.begin is None else np.maximum(0, position(bounds.begin, extreme) // block)
