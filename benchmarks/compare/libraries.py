@@ -245,10 +245,41 @@ def torch_eager(workload: Workload, threads: int) -> Contender | None:
     return Contender("torch", call, lambda: result[0].float().numpy())
 
 
+def torch_flex_attention(workload: Workload, threads: int) -> Contender | None:
+    """PyTorch's FlexAttention for masks, compiled, which passes over the blocks that a mask hides."""
+    if not workload.is_attention or workload.kind == "attention":
+        return None
+    import torch
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    kind = torch.bfloat16 if workload.element == "bf16" else torch.float32
+    q, k, v = (torch.from_numpy(array)[None].to(kind) for array in workload.inputs.values())
+    capped = workload.kind == "softcap window attention"
+
+    def seen(batch: Any, head: Any, query: Any, key: Any) -> Any:
+        return (key <= query) & (query - key < WINDOW) if capped else key <= query
+
+    def softcap(score: Any, batch: Any, head: Any, query: Any, key: Any) -> Any:
+        return SOFTCAP * torch.tanh(score / SOFTCAP)
+
+    length = workload.shape[1]
+    mask = create_block_mask(seen, None, None, length, length, device="cpu")
+    compiled: Any = torch.compile(flex_attention, dynamic=False)
+    result: list[Any] = []
+
+    def call() -> None:
+        result[:] = [compiled(q, k, v, score_mod=softcap if capped else None, block_mask=mask)]
+
+    return Contender("torch flex", call, lambda: result[0].float().numpy())
+
+
 BUILDERS: dict[str, Builder] = {
     "numpy": numpy_expressions,
     "onnxruntime": onnxruntime_operators,
     "onnxruntime fused": onnxruntime_attention,
     "openvino": openvino,
     "torch": torch_eager,
+    "torch flex": torch_flex_attention,
 }
