@@ -20,6 +20,7 @@ from bbrewrite.plan.visible import (
     AnyOf,
     Bound,
     Condition,
+    Floored,
     Linear,
     LoopBounds,
     Nonnegative,
@@ -132,6 +133,8 @@ class BoundsPrinter:
 
     def _extreme(self, leaf: Term, greatest: bool) -> str:
         match leaf:
+            case Floored(linear, divisor):
+                return f"bb::floor_div({self._sum(linear, greatest)}, INT64_C({divisor}))"
             case Size(index):
                 return self._scope.size(index)
             case IndexValue(index) if self._row and self._row[0] == index:

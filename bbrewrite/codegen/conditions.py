@@ -7,6 +7,7 @@ mask shows (`spans.py`) sees the condition. This is an optimisation; a kernel me
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from bbrewrite.codegen.access import classify
@@ -27,11 +28,6 @@ def with_conditions_in_place(kernel: Kernel, table: OperatorTable) -> Kernel:
     written = {tensor.name for tensor in kernel.writes}
     conditions: dict[str, Term] = {}
 
-    def in_place(term: Term) -> Term:
-        return rewrite_bottom_up(
-            term, lambda node: conditions.get(node.name, node) if isinstance(node, Local) else node
-        )
-
     def is_condition(term: Term) -> bool:
         leaves = [leaf for leaf in walk(term) if not isinstance(leaf, Apply)]
         plain = all(
@@ -42,9 +38,15 @@ def with_conditions_in_place(kernel: Kernel, table: OperatorTable) -> Kernel:
         folds = any(isinstance(node, Apply) and table.operators[node.operator].fold for node in walk(term))
         return plain and not folds and work_of(term, table) <= _CHEAP
 
+    # What is made of numbers and extents alone, such as the reciprocal of a divisor, is part of a condition.
+    numbers = {
+        s.target.name: s.expression
+        for s in statements
+        if assigned[s.target.name] == 1 and all(isinstance(n, Apply | Number | Size) for n in walk(s.expression))
+    }
     for statement in statements:
         if statement.target.type.element is Element.BOOL and assigned[statement.target.name] == 1:
-            term = in_place(statement.expression)
+            term = _in_place(statement.expression, numbers | conditions)
             if is_condition(term):
                 conditions[statement.target.name] = term
 
@@ -56,12 +58,16 @@ def with_conditions_in_place(kernel: Kernel, table: OperatorTable) -> Kernel:
                 result += [replace(statement, body=inner)] if inner else []
             elif isinstance(statement, Let | Update | Store):
                 if not (isinstance(statement, Let) and statement.target.name in conditions):
-                    result.append(replace(statement, expression=in_place(statement.expression)))
+                    result.append(replace(statement, expression=_in_place(statement.expression, conditions)))
             else:
                 result.append(statement)
         return tuple(result)
 
     return replace(kernel, body=rewritten(kernel.body)) if conditions else kernel
+
+
+def _in_place(term: Term, values: Mapping[str, Term]) -> Term:
+    return rewrite_bottom_up(term, lambda node: values.get(node.name, node) if isinstance(node, Local) else node)
 
 
 def _is_plain(read: Read, kernel: Kernel) -> bool:

@@ -11,6 +11,7 @@ from bbrewrite.plan.visible import (
     AnyOf,
     Bound,
     Condition,
+    Floored,
     Linear,
     LoopBounds,
     Nonnegative,
@@ -60,6 +61,9 @@ def _sum(linear: Linear, table: OperatorTable, greatest: bool | None = None) -> 
 
 
 def _leaf(leaf: Term, table: OperatorTable, last: bool | None) -> str:
+    if isinstance(leaf, Floored):
+        inner = _sum(leaf.linear, table, last)
+        return f"floor({f'({inner})' if ' ' in inner else inner} / {leaf.divisor})"
     text = print_term(leaf, table)
     if last is None or isinstance(leaf, Size):
         return text

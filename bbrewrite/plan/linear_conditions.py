@@ -9,7 +9,7 @@ from __future__ import annotations
 from bbrewrite.core.elements import Element
 from bbrewrite.core.terms import Apply, IndexValue, Number, Read, Size, Term
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.visible import ALWAYS, AllOf, AnyOf, Condition, Linear, Nonnegative
+from bbrewrite.plan.visible import ALWAYS, AllOf, AnyOf, Condition, Floored, Linear, Nonnegative
 
 # left OP right as (sign, offset): sign * (left - right) + offset >= 0 over the integers.
 _ORDER = {"less": (-1, -1), "less_equal": (-1, 0), "greater": (1, -1), "greater_equal": (1, 0)}
@@ -90,8 +90,33 @@ def _linear(term: Term, typing: Typing) -> Linear | None:
             return first.times(second.offset) if not second.parts else second.times(first.offset)
         case Apply(name, (inner,)) if name in _SPREADS:
             return _linear(inner, typing)
+        case Apply("floor", (quotient,)):
+            return _floored(quotient, typing)
         case _:
             return None
+
+
+def _floored(quotient: Term, typing: Typing) -> Linear | None:
+    """A whole form of positions plus a half, divided by a whole number and rounded down, as lowering writes it."""
+    match quotient:
+        case Apply("divide", (dividend, Number(divisor))):
+            pass
+        case Apply("multiply", (dividend, Apply("recip", (Number(divisor),)))):
+            pass
+        case Apply("multiply", (Apply("recip", (Number(divisor),)), dividend)):
+            pass
+        case _:
+            return None
+    while isinstance(dividend, Apply) and dividend.operator in _SPREADS:
+        (dividend,) = dividend.operands
+    match dividend:
+        case Apply("add", (whole, Number(0.5)) | (Number(0.5), whole)) if divisor > 0 and float(divisor).is_integer():
+            linear = _linear(whole, typing)
+        case _:
+            return None
+    if linear is None or any(isinstance(leaf, Read) for leaf, _ in linear.parts):
+        return None
+    return Linear(((Floored(linear, int(divisor)), 1),))
 
 
 def _has_extremes(read: Read, typing: Typing) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,18 @@ class Linear:
     def times(self, factor: int) -> Linear:
         """The form multiplied by a number."""
         return Linear().plus(self, factor)
+
+
+@dataclass(frozen=True)
+class Floored(Term):
+    """A leaf: a form of positions and extents divided by a positive number, rounded down."""
+
+    linear: Linear
+    divisor: int
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return frozenset[str]().union(*(leaf.free for leaf, _ in self.linear.parts))
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,7 @@ class LoopBounds:
     def leaves(self) -> tuple[Term, ...]:
         """Every leaf, in order of first use."""
         forms = [*_bound_forms(self.begin), *_bound_forms(self.end), *condition_forms(self.test)]
-        return tuple(dict.fromkeys(leaf for form in forms for leaf, _ in form.parts))
+        return tuple(dict.fromkeys(leaf for form in forms for leaf in _leaves_of(form)))
 
     @property
     def reads(self) -> tuple[Read, ...]:
@@ -117,8 +130,11 @@ class LoopBounds:
 def renamed_bounds(bounds: LoopBounds, rename: Callable[[Term], Term]) -> LoopBounds:
     """The bounds with every leaf renamed."""
 
+    def leaf_of(leaf: Term) -> Term:
+        return Floored(linear(leaf.linear), leaf.divisor) if isinstance(leaf, Floored) else rename(leaf)
+
     def linear(form: Linear) -> Linear:
-        return replace(form, parts=tuple((rename(leaf), coefficient) for leaf, coefficient in form.parts))
+        return replace(form, parts=tuple((leaf_of(leaf), coefficient) for leaf, coefficient in form.parts))
 
     def bound(old: Bound) -> Bound:
         match old:
@@ -170,7 +186,10 @@ def extreme_of(linear: Linear, greatest: bool, extreme: Extreme) -> Any:
     """The greatest or least value that a form can take."""
     total: Any = linear.offset
     for leaf, coefficient in linear.parts:
-        total = total + coefficient * extreme(leaf, greatest == (coefficient > 0))
+        end = greatest == (coefficient > 0)
+        is_floored = isinstance(leaf, Floored)
+        value = extreme_of(leaf.linear, end, extreme) // leaf.divisor if is_floored else extreme(leaf, end)
+        total = total + coefficient * value
     return total
 
 
@@ -222,6 +241,15 @@ def condition_reads(condition: Condition) -> tuple[Read, ...]:
     return tuple(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Read)))
 
 
+def _leaves_of(form: Linear) -> Iterator[Term]:
+    """The leaves of a form that are no forms themselves."""
+    for leaf, _ in form.parts:
+        if isinstance(leaf, Floored):
+            yield from _leaves_of(leaf.linear)
+        else:
+            yield leaf
+
+
 def _bound_forms(bound: Bound | None) -> Iterator[Linear]:
     match bound:
         case Quotient(linear):
@@ -231,6 +259,21 @@ def _bound_forms(bound: Bound | None) -> Iterator[Linear]:
                 yield from _bound_forms(inner)
         case None:
             pass
+
+
+def _unfloored(linear: Linear, index: str) -> Linear:
+    """A form that is nonnegative where the given one is, in which the index does not stand inside a floor.
+
+    floor(x / c) >= k is x >= c k, and floor(x / c) <= k is x <= c k + c - 1, for whole k.
+    """
+    inside = [(leaf, factor) for leaf, factor in linear.parts if index in leaf.free]
+    match inside:
+        case [(Floored(inner, divisor) as leaf, 1 | -1 as factor)]:
+            rest = linear.plus(Linear(((leaf, 1),)), -factor).times(divisor)
+            whole = rest if factor == 1 else rest.plus(Linear((), divisor - 1))
+            return _unfloored(whole.plus(inner, factor), index)
+        case _:
+            return linear
 
 
 def _solvable(linear: Linear, index: str) -> int:
@@ -243,6 +286,7 @@ def _begin(condition: Condition, index: str) -> Bound | None:
     """The first position of the index at which the condition may hold."""
     match condition:
         case Nonnegative(linear):
+            linear = _unfloored(linear, index)
             factor = _solvable(linear, index)
             if factor <= 0:
                 return None
@@ -259,6 +303,7 @@ def _end(condition: Condition, index: str) -> Bound | None:
     """The position after the last one at which the condition may hold."""
     match condition:
         case Nonnegative(linear):
+            linear = _unfloored(linear, index)
             factor = -_solvable(linear, index)
             if factor <= 0:
                 return None
@@ -281,7 +326,7 @@ def _is_interval(condition: Condition, index: str) -> bool:
     """Whether the bounds alone say where the condition may hold."""
     match condition:
         case Nonnegative(linear):
-            return _solvable(linear, index) != 0
+            return _solvable(_unfloored(linear, index), index) != 0
         case AllOf(conditions):
             return all(_is_interval(inner, index) for inner in conditions)
         case AnyOf(conditions):

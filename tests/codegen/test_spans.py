@@ -96,6 +96,7 @@ def test_masked_programs_mean_what_the_reference_says() -> None:
             masked("two masks", LENGTHS, 7, 100),
             masked("other value", "n > m"),
             masked("hidden where true", next(random)),
+            masked("product", "floor(m / 49) == floor(n / 49)"),
             masked("attention", next(random), 13, 64),
         ]
     )

@@ -248,3 +248,9 @@ def test_declared_types_round_results() -> None:
     assert found["A"].astype(float).tolist() == [1, 1, 3]
     assert found["B"].astype(float).tolist() == [1 + 2**-9, 1, 3]
     assert found["D"].tolist() == [True, True, True]
+
+
+def test_positions_divided_and_rounded_down_are_exact() -> None:
+    text = "index m = 200\noutput Y[m] = floor(m / 49)\noutput Z[m] = floor((2 * m - 99) / 3)"
+    m = np.arange(200)
+    both(text, {}, {"Y": m // 49, "Z": (2 * m - 99) // 3})

@@ -19,6 +19,8 @@ _COMPARISONS = (
     "D[m] == F[n]",
     "n < L[m]",
     "n + m >= {b}",
+    "floor(m / 3) == floor(n / 3)",
+    "floor((m + {a}) / 4) <= floor((2 * n - {b}) / 5)",
 )
 
 

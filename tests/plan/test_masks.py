@@ -23,6 +23,7 @@ from tests.plan.pipelines import Planned, plan_text, shipped_rules
 
 ANY_CASE = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 CAUSAL, WINDOW = "n <= m", "(n <= m and m - n < 3)"
+CHUNKS = "floor(m / 3) == floor(n / 3)"
 SINK_AND_WINDOW, DOCUMENTS = "((n <= m and m - n < 2) or n < 1)", "D[m] == F[n]"
 
 type Arrays = dict[str, np.ndarray[Any, Any]]
@@ -92,6 +93,9 @@ def test_sums_of_two_masks_are_narrowed_to_what_either_shows() -> None:
         ("n == m + 2", 7),
         ("(n <= m and m < n)", 8),  # each is possible in a block on the diagonal, though never both
         ("n != m", 64),
+        ("floor(m / 4) == floor(n / 4)", 8 * 2),
+        ("floor(m / 3) == floor(n / 3)", 8 + 2 * 5),
+        ("(floor(m / 4) - floor(n / 4) < 2 and n <= m)", 36 - 3 * 4),
         (DOCUMENTS, 64),  # what tensors hold is not known when planning
     ],
 )
@@ -115,6 +119,12 @@ def test_what_hidden_entries_change_is_not_narrowed(body: str) -> None:
     plan = plan_text(text, shipped_rules(), block=2)
     assert not narrowed_loops(plan.plan.kernels)
     check(plan, plan.plan.kernels, draw_inputs(plan.array, plan.extents))
+
+
+def test_positions_divided_by_what_has_no_exact_reciprocal() -> None:
+    """49 * (1 / 49) is below 1: a rule that multiplies by reciprocals must not move a position to another chunk."""
+    plan = planned("softmax", "floor(m / 49) == floor(n / 49)", 7, m=101, n=101)
+    check(plan, plan.plan.kernels, arrays_of(plan, 0, True))
 
 
 @pytest.mark.parametrize("are_sorted", [True, False])
@@ -156,7 +166,9 @@ def with_bounds(body: tuple[Statement, ...], old: LoopBounds, new: LoopBounds) -
     )
 
 
-@pytest.mark.parametrize("condition", [CAUSAL, WINDOW, "n < p", "n == m + 1", "2 * n <= m", "n < L[m]", "n > m - 2"])
+@pytest.mark.parametrize(
+    "condition", [CAUSAL, WINDOW, "n < p", "n == m + 1", "2 * n <= m", "n < L[m]", "n > m - 2", CHUNKS]
+)
 def test_a_bound_that_is_off_by_one_is_caught(condition: str) -> None:
     plan = planned("sum", condition, 1, m=9, n=9)
     arrays = arrays_of(plan, 0, True)
@@ -181,6 +193,7 @@ COMPILED = [
     ("max", "n < L[m]", 2),
     ("product", WINDOW, 4),
     ("sum", "(n <= m and m - n < 3)", 1),
+    ("sum", f"({CHUNKS} and n <= m)", 2),
 ]
 
 
