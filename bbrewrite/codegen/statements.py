@@ -181,7 +181,8 @@ class StepPrinter:
                 leaf = Local(block.name)
                 place = self._scope.place(leaf)
                 start = f"{place.pointer} + {self._scope.offset(place.strides[:1], [self._row])}"
-                filling = bare(number(value, self._scope.element_of(leaf)))
+                element = self._scope.element_of(leaf)
+                filling = f"bb::store<{storage_type(element)}>({bare(number(value, element.compute_type))})"
                 self._writer.line(f"bb::fill_outside({start}, {first}, {past}, {count}, {filling});")
         return before
 
