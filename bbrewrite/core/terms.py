@@ -54,6 +54,11 @@ class Term:
         return names - {self.bound_index} if self.bound_index else names
 
     @cached_property
+    def local_names(self) -> frozenset[str]:
+        """The names of the local values that the term reads."""
+        return frozenset[str]().union(*(child.local_names for child in self.children))
+
+    @cached_property
     def _hash(self) -> int:
         # Terms share subterms heavily; without a stored hash every lookup would walk the whole tree.
         fields = tuple(getattr(self, name) for name in self.__dataclass_fields__)
@@ -137,6 +142,10 @@ class Local(Term):
     @cached_property
     def free(self) -> frozenset[str]:
         return frozenset(self.indices)
+
+    @cached_property
+    def local_names(self) -> frozenset[str]:
+        return frozenset({self.name})
 
 
 @_hashed

@@ -115,6 +115,7 @@ class Typing:
         # Looked up late: a caller may add to it.
         self._locals: Mapping[str, Type] = {} if locals is None else locals
         self._known: dict[Term, Type] = {}
+        self._states: dict[Reduce, tuple[BlockType, ...]] = {}
 
     def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
         """The same program's typing with other local blocks."""
@@ -134,6 +135,11 @@ class Typing:
         matrix: vectors and numbers cost next to nothing beside the blocks that they are made from. A component that is
         chosen among its operands, as a maximum is, loses nothing.
         """
+        if term not in self._states:
+            self._states[term] = self._find_state(term)
+        return self._states[term]
+
+    def _find_state(self, term: Reduce) -> tuple[BlockType, ...]:
         state = self._natural_state(term)
         if any(len(component.axes) > 1 for component in state):
             return state

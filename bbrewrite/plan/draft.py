@@ -12,7 +12,6 @@ from functools import cached_property
 from bbrewrite.core.terms import Term
 from bbrewrite.plan.kernel import Let, Store, Update
 from bbrewrite.plan.partition import KernelOutput
-from bbrewrite.plan.states import local_names
 
 
 @dataclass(eq=False)
@@ -36,7 +35,7 @@ class DraftLine:
     @cached_property
     def used(self) -> frozenset[str]:
         """The other local values that the statement reads."""
-        return frozenset(local_names(self.expression) - {self.target})
+        return self.expression.local_names - {self.target}
 
 
 type DraftItem = DraftLoop | DraftLine

@@ -34,7 +34,6 @@ from bbrewrite.plan.partition import KernelOutput, KernelTerm
 from bbrewrite.plan.states import (
     closure,
     components_read_by_others,
-    local_names,
     needed_components,
     required_outside,
     substituted,
@@ -184,7 +183,7 @@ class NestBuilder:
 
     def _state_key(self, term: Reduce, monoid: Monoid, component: int, loop_path: Path) -> tuple[object, ...]:
         used = closure(monoid, component)
-        parameters = {name for c in used for name in local_names(monoid.element[c])}
+        parameters = {name for c in used for name in monoid.element[c].local_names}
         operands = tuple(
             operand for name, operand in zip(monoid.parameters, term.operands, strict=True) if name in parameters
         )
@@ -217,7 +216,7 @@ class NestBuilder:
         inner_nest: list[str],
     ) -> Instance:
         """A state that no other reads, updated in loops below the reduction's where its element has more indices."""
-        factors = self._draft.named(local_names(combine))
+        factors = self._draft.named(combine.local_names)
         path = self._path_for(loop_path, inner_nest, (element,), None, factors)
         state = self._add_state(term, component, _stem(term), path, len(loop_path) - 1)
         right = self._expression(element, path, None)
@@ -231,7 +230,7 @@ class NestBuilder:
         def visit(node: Term) -> Term:
             if isinstance(node, Local):
                 return names.get(node.name, node)
-            mentioned = local_names(node)
+            mentioned = node.local_names
             if mentioned and mentioned <= names.keys():
                 return self._named_in_loop(substituted(node, names), loop_path)
             return node.with_children(tuple(visit(child) for child in node.children))

@@ -45,6 +45,8 @@ PERMUTED_INDICES = 4
 DESCENT_ROUNDS = 3
 # How many combinations of grid and loop order are refined by keeping values local.
 NESTS_REFINED = 2
+# Those that start so much slower than the fastest did not win on any program at hand.
+REFINED_WITHIN = 1.1
 # Splitting a reduction is tried where the grid has fewer cells than this for each processor.
 SPLIT_BELOW = 2
 
@@ -124,7 +126,9 @@ class _Search:
             started += self._started_split()
         started.sort(key=lambda choice: choice.rank)
         # What to keep is found at coarse block sizes, so at finer ones less may be better.
-        descended = [choice for start in started[:NESTS_REFINED] for choice in self._descent(start)]
+        limit = started[0].cost.seconds * REFINED_WITHIN
+        refined = [start for start in started[:NESTS_REFINED] if start.cost.seconds <= limit]
+        descended = [choice for start in refined for choice in self._descent(start)]
         best = min(map(self._with_block_sizes, descended), key=lambda choice: choice.rank)
         return self._finished(best, self._notes(best))
 

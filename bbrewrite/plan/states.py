@@ -7,19 +7,16 @@ knows of loops but `required_outside`, which says what a loop order must respect
 from __future__ import annotations
 
 from bbrewrite.core.operators import Monoid
-from bbrewrite.core.terms import Local, Reduce, Term, walk
+from bbrewrite.core.terms import Local, Reduce, Term
 
 
 def substituted(term: Term, names: dict[str, Term]) -> Term:
     """The term with named leaves replaced (not inside the replacements)."""
     if isinstance(term, Local):
         return names.get(term.name, term)
+    if term.local_names.isdisjoint(names):
+        return term
     return term.with_children(tuple(substituted(child, names) for child in term.children))
-
-
-def local_names(term: Term) -> set[str]:
-    """The names of the local leaves of a term."""
-    return {node.name for node in walk(term) if isinstance(node, Local)}
 
 
 def closure(monoid: Monoid, component: int) -> set[int]:
@@ -31,7 +28,7 @@ def closure(monoid: Monoid, component: int) -> set[int]:
         if current in found:
             continue
         found.add(current)
-        mentioned = local_names(monoid.combine[current])
+        mentioned = monoid.combine[current].local_names
         pending += [
             other
             for other in range(len(monoid.state))
@@ -42,7 +39,7 @@ def closure(monoid: Monoid, component: int) -> set[int]:
 
 def needed_components(monoid: Monoid) -> tuple[int, ...]:
     """The components that the result needs."""
-    finished = local_names(monoid.finish)
+    finished = monoid.finish.local_names
     needed: set[int] = set()
     for component, name in enumerate(monoid.state):
         if name in finished:
@@ -57,7 +54,7 @@ def components_read_by_others(monoid: Monoid, wanted: tuple[int, ...]) -> tuple[
         for component in wanted
         if any(
             other != component
-            and {monoid.left[component], monoid.right[component]} & local_names(monoid.combine[other])
+            and {monoid.left[component], monoid.right[component]} & monoid.combine[other].local_names
             for other in wanted
         )
     )
