@@ -33,7 +33,8 @@ from bbrewrite.memory import check_local_memory, check_memory
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelTerm
-from bbrewrite.plan.planner import Plan, pareto_plans, plan_program
+from bbrewrite.plan.planner import pareto_plans, plan_program
+from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.schedule import Scheduled
 from bbrewrite.plan.target import Target, host_target
 from bbrewrite.request import Request

@@ -20,7 +20,7 @@ import numpy as np
 
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.pipeline import Fusion, fuse, make_request, read_program, snapshot_plans
-from bbrewrite.plan.planner import Plan
+from bbrewrite.plan.plans import Plan
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
 from bbrewrite.runtime.library import default_threads

@@ -17,7 +17,7 @@ from bbrewrite.core.renaming import rename_term
 from bbrewrite.core.terms import Read
 from bbrewrite.plan.cost import Cost
 from bbrewrite.plan.kernel import Kernel, KernelProgram, Slice
-from bbrewrite.plan.planner import Plan
+from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.renaming import KernelRenaming
 
 

@@ -16,7 +16,8 @@ from bbrewrite.candidates.graph import OperatorGraph
 from bbrewrite.candidates.order import Atom, atoms_in_order
 from bbrewrite.candidates.subprogram import Candidate, make_candidate
 from bbrewrite.core.programs import BlockProgram
-from bbrewrite.plan.planner import TOLERANCE, Plan
+from bbrewrite.plan.planner import TOLERANCE
+from bbrewrite.plan.plans import Plan
 
 
 class Planned(Protocol):
@@ -28,8 +29,8 @@ class Planned(Protocol):
 
 @dataclass(frozen=True)
 class Bounds:
-    """`whole` is the number of definitions up to which a program is one candidate; `definitions` bounds the size of a
-    candidate of a larger one.
+    """`whole` is the number of definitions up to which a program, or what shares nothing with the rest of it, is one
+    candidate; `definitions` bounds the size of a candidate of what is larger.
     """
 
     whole: int = 16
@@ -62,13 +63,24 @@ class _Search[P: Planned]:
 
     def run(self) -> tuple[Chosen[P], ...]:
         found: list[Chosen[P]] = []
+        atoms = atoms_in_order(self._graph, self._bounds.definitions)
+        for island in self._graph.islands:
+            if len(island) <= self._bounds.whole:
+                found.append(self._chosen(self._candidate(sorted(island))))
+            else:
+                found += self._cut([atom for atom in atoms if atom[0] in island])
+        return tuple(found)
+
+    def _cut(self, atoms: Sequence[Atom]) -> list[Chosen[P]]:
+        """Candidates for atoms in this order."""
+        found: list[Chosen[P]] = []
         run: list[Atom] = []
-        for atom in atoms_in_order(self._graph, self._bounds.definitions):
+        for atom in atoms:
             if run and not self._may_grow(run, atom):
                 found += self._settled(run)
                 run = []
             run.append(atom)
-        return (*found, *(self._settled(run) if run else ()))
+        return [*found, *(self._settled(run) if run else ())]
 
     def _may_grow(self, run: list[Atom], atom: Atom) -> bool:
         """Whether an atom joins a run: planned with its nearest neighbour in the run it is no worse than apart."""

@@ -82,6 +82,19 @@ class OperatorGraph:
                 waiting.extend(self.operands[position])
         return frozenset(found)
 
+    @cached_property
+    def islands(self) -> tuple[frozenset[int], ...]:
+        """The needed definitions in groups that have no tensor in common, in the order of their first members."""
+        groups: list[tuple[set[int], set[int | str]]] = []
+        for position in sorted(self.needed):
+            members, touched = {position}, {position, *self.operands[position], *self.sources[position]}
+            for group in [group for group in groups if group[1] & touched]:
+                groups.remove(group)
+                members |= group[0]
+                touched |= group[1]
+            groups.append((members, touched))
+        return tuple(sorted((frozenset(members) for members, _ in groups), key=min))
+
     def leaving(self, members: Iterable[int]) -> frozenset[int]:
         """The members that something outside needs, or that are outputs of the program."""
         inside = frozenset(members)

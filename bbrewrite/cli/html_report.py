@@ -13,7 +13,7 @@ from bbrewrite.picture.build import picture_of
 from bbrewrite.picture.page import DerivationStep, DerivationText, Form, Page, render
 from bbrewrite.picture.svg import draw
 from bbrewrite.pipeline import Fusion
-from bbrewrite.plan.planner import Plan
+from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.printing import print_kernel_program
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -13,12 +13,13 @@ from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.lang.diagnostics import counted
 from bbrewrite.plan.assemble import closed_terms, kernel_term
-from bbrewrite.plan.cost import Cost
 from bbrewrite.plan.extract import Extraction, KernelForm, extract
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.lists import Lists
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelTerm, fused_program, partition
+from bbrewrite.plan.parts import parts
+from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.schedule import Scheduled, schedule
 from bbrewrite.plan.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
 from bbrewrite.plan.term_costs import TermCosts
@@ -33,54 +34,6 @@ TOLERANCE = 0.05
 # No schedule reaches its bound. Where the graph is too large to try all, a plan is looked for only if bounds promise
 # that much more than what matters: it spares most of the time of planning.
 PROMISED_AT_LEAST = 0.02
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A planned program. `fused` is the chosen block program, `kernels` what is generated from it.
-
-    `terms` has the chosen closed term of every output, `notes` sentences for the report, such as that local
-    memory did not suffice.
-    """
-
-    terms: Mapping[str, Term]
-    fused: BlockProgram
-    kernels: KernelProgram
-    costs: tuple[Cost, ...]  # of the kernels, in order
-    notes: tuple[str, ...]
-
-    @property
-    def seconds(self) -> float:
-        return sum(cost.seconds for cost in self.costs)
-
-    @property
-    def rank(self) -> tuple[float, int, int]:
-        """What is compared between plans: time, then local memory where none fits, then traffic."""
-        return (self.seconds, self.local_bytes, self.global_bytes)
-
-    @property
-    def needs(self) -> tuple[int, int, int, int]:
-        """What plans are weighed by before they are measured: buffers, bytes, operations and local memory."""
-        return (len(self.kernels.buffers), self.global_bytes, self.flops, self.local_bytes)
-
-    @property
-    def global_bytes(self) -> int:
-        return sum(cost.global_bytes for cost in self.costs)
-
-    @property
-    def flops(self) -> int:
-        return sum(cost.flops for cost in self.costs)
-
-    @property
-    def skipped_share(self) -> float | None:
-        """The share of their work that masks let loops skip, for the extents at hand; None where none is narrowed."""
-        total = sum(cost.iterations_in_all for cost in self.costs)
-        return 1 - sum(cost.iterations for cost in self.costs) / total if total else None
-
-    @property
-    def local_bytes(self) -> int:
-        """The local memory of the kernel that needs most, on one processor."""
-        return max((cost.local_bytes for cost in self.costs), default=0)
 
 
 def plan_program(
@@ -114,6 +67,26 @@ def pareto_plans(
     return _Planner(graph, program, indices, table, machine, originals).pareto()
 
 
+@dataclass(frozen=True)
+class _Named:
+    """A plan with the names of the lists in its terms."""
+
+    plan: Plan
+    names: Mapping[Term, str]
+
+
+@dataclass(frozen=True)
+class _PartSearch:
+    """The search for the plan of some lists, as long as kernels may be scheduled."""
+
+    prices: Prices
+    wanted: tuple[str, ...]
+    may_schedule: Callable[[], bool]
+
+    def run(self, ceiling: float, fewest_lists: bool = False) -> Found:
+        return search(self.prices, self.wanted, ceiling, self.may_schedule, fewest_lists)
+
+
 class _Planner:
     """Plans of one program on one machine. Kernels that several plans have are scheduled once."""
 
@@ -131,16 +104,15 @@ class _Planner:
         self._indices = indices.with_extents(machine.extents)
         self._table = table
         self._machine = machine
+        self._originals = originals
         self._scheduled = {} if scheduled is None else scheduled
         self._lists = Lists(graph, program, self._indices, table)
         self._outputs = {tensor.name: self._lists[graph.roots[tensor.name]].name for tensor in program.outputs}
-        names = {term: name for name, term in originals.items()}
-        self._unfused = self._planned({name: originals[name] for name in self._outputs}, names)
-        self._scheduled_at_first = len(self._scheduled)
         self._extraction = self._extracted(graph)
         self._prices = Prices(
             self._extraction, self._price, len(graph.classes) if self._extraction.is_complete else FORMS_SCHEDULED
         )
+        self._parts = parts(self._outputs, self._extraction.kernels)
 
     def _extracted(self, graph: FrozenGraph) -> Extraction:
         tensors = {tensor.name: tensor for tensor in self._program.inputs} | self._lists.tensors
@@ -148,43 +120,53 @@ class _Planner:
         return extract(graph, self._lists, costs)
 
     def chosen(self) -> Plan:
-        """Of the plans that the model does not tell from the cheapest, the one with fewest lists and fewest kernels."""
-        limit = self._unfused.seconds * (1 + TOLERANCE)
-        nearest = self._search(limit, fewest_lists=True)
-        least = self._unfused.seconds if nearest.best is None else min(limit, nearest.best.seconds)
+        """The plans of all parts together."""
+        if len(self._parts) == 1:
+            return self._chosen_of(self._parts[0]).plan
+        chosen = [self._chosen_of(part) for part in self._parts]
+        terms = {name: term for part in chosen for name, term in part.plan.terms.items()}
+        whole = self._planned({name: terms[name] for name in self._outputs}, _united(part.names for part in chosen))
+        return replace(whole, notes=tuple(note for part in chosen for note in part.plan.notes))
+
+    def _chosen_of(self, part: Mapping[str, str]) -> _Named:
+        """Of a part's plans that the model does not tell from the cheapest, the one with fewest lists and kernels."""
+        unfused = self._unfused_of(part)
+        search = _PartSearch(self._prices, tuple(dict.fromkeys(part.values())), self._budget())
+        limit = unfused.plan.seconds * (1 + TOLERANCE)
+        nearest = search.run(limit, fewest_lists=True)
+        least = unfused.plan.seconds if nearest.best is None else min(limit, nearest.best.seconds)
         # Most often no plan is so much cheaper that it matters, and bounds alone tell.
         promised = 0.0 if self._extraction.is_complete else PROMISED_AT_LEAST
-        cheaper = self._search(min(self._unfused.seconds, least / (1 + TOLERANCE + promised)))
+        cheaper = search.run(min(unfused.plan.seconds, least / (1 + TOLERANCE + promised)))
         if cheaper.best is not None:
-            nearest = self._search(cheaper.best.seconds * (1 + TOLERANCE), fewest_lists=True)
-        choices = [found.best for found in (cheaper, nearest) if found.best is not None]
-        plans = [self._unfused, *map(self._plan_of, choices)]
+            nearest = search.run(cheaper.best.seconds * (1 + TOLERANCE), fewest_lists=True)
+        plans = [unfused, *(self._plan_of(found.best, part) for found in (cheaper, nearest) if found.best is not None)]
         # A list rounded to an output's type may have to be stored twice, which the search does not know.
-        fastest = min(plan.seconds for plan in plans)
-        candidates = [plan for plan in plans if plan.seconds <= fastest * (1 + TOLERANCE)]
-        plan = min(candidates, key=lambda plan: (len(plan.kernels.buffers), len(plan.kernels.kernels), *plan.rank))
-        return replace(plan, notes=(*plan.notes, *self._notes(min(cheaper.bound_left, nearest.bound_left), plan)))
+        fastest = min(found.plan.seconds for found in plans)
+        candidates = [found for found in plans if found.plan.seconds <= fastest * (1 + TOLERANCE)]
+        found = min(candidates, key=lambda found: found.plan.size)
+        notes = self._notes(min(cheaper.bound_left, nearest.bound_left), found.plan, part)
+        return replace(found, plan=replace(found.plan, notes=(*found.plan.notes, *notes)))
 
-    def _search(self, ceiling: float, fewest_lists: bool = False) -> Found:
-        return search(self._prices, self._wanted, ceiling, self._may_schedule, fewest_lists)
-
-    def _may_schedule(self) -> bool:
-        return len(self._scheduled) < KERNELS_SCHEDULED + self._scheduled_at_first
+    def _budget(self) -> Callable[[], bool]:
+        """Whether more kernels may be scheduled, asked again and again while a part is planned."""
+        most = len(self._scheduled) + KERNELS_SCHEDULED
+        return lambda: len(self._scheduled) < most
 
     def pareto(self) -> tuple[Plan, ...]:
         """The chosen plan and the others that nothing beats in every respect."""
         chosen = self.chosen()
-        choices = islice(priced_choices(self._prices, self._wanted), CHOICES_COMPARED)
-        others = [self._unfused, *(self._plan_of(choice) for choice in choices)]
+        others = [self._unfused_of(self._outputs), *self._considered(self._outputs)]
         kept = [chosen]
-        for plan in sorted(others, key=lambda plan: plan.rank):
-            if not any(_is_no_worse(known, plan) for known in kept):
+        for plan in sorted((found.plan for found in others), key=lambda plan: plan.rank):
+            if not any(known.is_no_worse(plan) for known in kept):
                 kept.append(plan)
         return tuple(kept)
 
-    @property
-    def _wanted(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self._outputs.values()))
+    def _considered(self, part: Mapping[str, str]) -> list[_Named]:
+        """The plans of a part, or of all, of which every kernel was scheduled."""
+        choices = priced_choices(self._prices, tuple(dict.fromkeys(part.values())))
+        return [self._plan_of(choice, part) for choice in islice(choices, CHOICES_COMPARED)]
 
     def _price(self, form: KernelForm) -> float:
         kernel = kernel_term(form, self._lists)
@@ -196,17 +178,22 @@ class _Planner:
             self._scheduled[kernel] = schedule(kernel, self._indices, tensors, self._table, self._machine)
         return self._scheduled[kernel]
 
-    def _plan_of(self, choice: Choice) -> Plan:
+    def _unfused_of(self, part: Mapping[str, str]) -> _Named:
+        """The plan of a part in which every definition is a kernel of its own."""
+        names = {term: name for name, term in self._originals.items()}
+        return _Named(self._planned({name: self._originals[name] for name in part}, names), names)
+
+    def _plan_of(self, choice: Choice, part: Mapping[str, str]) -> _Named:
         terms = closed_terms(choice.kernels, self._lists)
         names = {term: name for name, term in terms.items() if name in self._program.tensors}
-        return self._planned({output: terms[name] for output, name in self._outputs.items()}, names)
+        return _Named(self._planned({output: terms[name] for output, name in part.items()}, names), names)
 
     def _planned(self, terms: Mapping[str, Term], names: Mapping[Term, str]) -> Plan:
         parts = partition(terms, names, self._program, self._indices, self._table)
         tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in self._program.inputs}
         tensors |= {output.tensor.name: output.tensor for kernel in parts.kernels for output in kernel.outputs}
         chosen = [self._schedule(kernel, tensors) for kernel in parts.kernels]
-        outputs = tuple(tensors[tensor.name] for tensor in self._program.outputs)
+        outputs = tuple(tensors[name] for name in terms)
         kernels = KernelProgram(
             self._program.name,
             self._indices,
@@ -219,11 +206,11 @@ class _Planner:
         fused = fused_program(parts, self._program, self._indices)
         return Plan(terms, fused, kernels, tuple(item.cost for item in chosen), notes)
 
-    def _notes(self, bound_left: float, plan: Plan) -> tuple[str, ...]:
+    def _notes(self, bound_left: float, plan: Plan, part: Mapping[str, str]) -> tuple[str, ...]:
         """Why nothing or not everything was fused, and how far off the plan may be where a limit was met."""
         notes: list[str] = []
         if plan.kernels.buffers:
-            notes += self._why_stored(plan)
+            notes += self._why_stored(plan, part)
         if bound_left < plan.seconds / (1 + TOLERANCE):
             share = 1 - bound_left / plan.seconds
             notes.append(
@@ -232,13 +219,10 @@ class _Planner:
             )
         return tuple(notes)
 
-    def _why_stored(self, plan: Plan) -> list[str]:
+    def _why_stored(self, plan: Plan, part: Mapping[str, str]) -> list[str]:
         """A sentence on the cheapest plan considered with fewer buffers, with its time."""
-        fewer = [
-            other
-            for choice in islice(priced_choices(self._prices, self._wanted), CHOICES_COMPARED)
-            if len((other := self._plan_of(choice)).kernels.buffers) < len(plan.kernels.buffers)
-        ]
+        considered = [found.plan for found in self._considered(part)]
+        fewer = [other for other in considered if len(other.kernels.buffers) < len(plan.kernels.buffers)]
         ours = f"{_milliseconds(plan.seconds)}, estimated"
         stored = ", ".join(tensor.name for tensor in plan.kernels.buffers)
         if not fewer:
@@ -251,9 +235,8 @@ class _Planner:
         return [f"{stored} stored: the plan takes {ours}, and {count} {without} would take {theirs}"]
 
 
-def _is_no_worse(one: Plan, other: Plan) -> bool:
-    """Whether a plan needs no more of anything than another."""
-    return all(a <= b for a, b in zip(one.needs, other.needs, strict=True))
+def _united(names: Iterable[Mapping[Term, str]]) -> dict[Term, str]:
+    return {term: name for own in names for term, name in own.items()}
 
 
 def _milliseconds(seconds: float) -> str:

@@ -53,8 +53,7 @@ def components_read_by_others(monoid: Monoid, wanted: tuple[int, ...]) -> tuple[
         component
         for component in wanted
         if any(
-            other != component
-            and {monoid.left[component], monoid.right[component]} & monoid.combine[other].local_names
+            other != component and {monoid.left[component], monoid.right[component]} & monoid.combine[other].local_names
             for other in wanted
         )
     )

@@ -26,7 +26,7 @@ from bbrewrite.core.spans import Source
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.pipeline import Fusion, draw_inputs, fuse
-from bbrewrite.plan.planner import Plan
+from bbrewrite.plan.plans import Plan
 from bbrewrite.request import Request, make_request
 from bbrewrite.resources import resource_directory
 from bbrewrite.verify.exact import evaluate_exactly

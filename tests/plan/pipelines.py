@@ -19,7 +19,8 @@ from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.planner import Plan, plan_program
+from bbrewrite.plan.planner import plan_program
+from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.target import host_target
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules, parse_rules

@@ -17,7 +17,8 @@ from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.planner import TOLERANCE, Plan, plan_program
+from bbrewrite.plan.planner import TOLERANCE, plan_program
+from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.target import Target
 from tests.plan.brute_force import BruteForce
 from tests.plan.headline import RMSNORM_SWIGLU

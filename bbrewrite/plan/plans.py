@@ -1,0 +1,68 @@
+"""A planned program: its kernels, what they cost, and by what plans are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bbrewrite.core.programs import BlockProgram
+from bbrewrite.core.terms import Term
+from bbrewrite.plan.cost import Cost
+from bbrewrite.plan.kernel import KernelProgram
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A planned program. `fused` is the chosen block program, `kernels` what is generated from it.
+
+    `terms` has the chosen closed term of every output, `notes` sentences for the report, such as that local
+    memory did not suffice.
+    """
+
+    terms: Mapping[str, Term]
+    fused: BlockProgram
+    kernels: KernelProgram
+    costs: tuple[Cost, ...]  # of the kernels, in order
+    notes: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        return sum(cost.seconds for cost in self.costs)
+
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        """What is compared between plans: time, then local memory where none fits, then traffic."""
+        return (self.seconds, self.local_bytes, self.global_bytes)
+
+    @property
+    def size(self) -> tuple[int, int, float, int, int]:
+        """What is compared between plans that the model does not tell apart: fewer buffers, then fewer kernels."""
+        return (len(self.kernels.buffers), len(self.kernels.kernels), *self.rank)
+
+    @property
+    def needs(self) -> tuple[int, int, int, int]:
+        """What plans are weighed by before they are measured: buffers, bytes, operations and local memory."""
+        return (len(self.kernels.buffers), self.global_bytes, self.flops, self.local_bytes)
+
+    @property
+    def global_bytes(self) -> int:
+        return sum(cost.global_bytes for cost in self.costs)
+
+    @property
+    def flops(self) -> int:
+        return sum(cost.flops for cost in self.costs)
+
+    @property
+    def skipped_share(self) -> float | None:
+        """The share of their work that masks let loops skip, for the extents at hand; None where none is narrowed."""
+        total = sum(cost.iterations_in_all for cost in self.costs)
+        return 1 - sum(cost.iterations for cost in self.costs) / total if total else None
+
+    @property
+    def local_bytes(self) -> int:
+        """The local memory of the kernel that needs most, on one processor."""
+        return max((cost.local_bytes for cost in self.costs), default=0)
+
+    def is_no_worse(self, other: Plan) -> bool:
+        """Whether this plan needs no more of anything than another."""
+        return all(a <= b for a, b in zip(self.needs, other.needs, strict=True))
