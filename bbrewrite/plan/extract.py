@@ -220,9 +220,14 @@ class _Extraction:
                 self.is_complete = False
         if len(ranked) > self._limits.in_all:
             self.is_complete = False
-            ranked.sort(key=lambda entry: (entry[0], entry[1].estimate + self._to_make(entry[1].lists_read)))
+            ranked.sort(key=self._rank_among_many)
         kept = [form for _, form in ranked[: self._limits.in_all]]
         return sorted(kept, key=lambda form: form.order)
+
+    def _rank_among_many(self, entry: tuple[int, Form]) -> tuple[int, bool, float]:
+        """How soon a form is left out; the best that reads no list never, for the report compares plans with it."""
+        rivals, form = entry
+        return (rivals, bool(form.lists_read), form.estimate + self._to_make(form.lists_read))
 
     def _to_make(self, lists_read: frozenset[str]) -> float:
         """Seconds for making lists from scratch, each by a kernel of its own but with what they share made once."""

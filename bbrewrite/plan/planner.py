@@ -145,7 +145,7 @@ class _Planner:
         fastest = min(found.plan.seconds for found in plans)
         candidates = [found for found in plans if found.plan.seconds <= fastest * (1 + TOLERANCE)]
         found = min(candidates, key=lambda found: found.plan.size)
-        notes = self._notes(min(cheaper.bound_left, nearest.bound_left), found.plan, part)
+        notes = self._notes(cheaper.bound_left, found.plan, part)
         return replace(found, plan=replace(found.plan, notes=(*found.plan.notes, *notes)))
 
     def _budget(self) -> Callable[[], bool]:
