@@ -30,7 +30,7 @@ KERNELS_SCHEDULED = 12
 FORMS_SCHEDULED = 1
 # The model does not tell plans apart that are nearer than this; among such, the one with fewest buffers is taken, and
 # of these the one with fewest kernels.
-TOLERANCE = 0.05
+TOLERANCE = 0.025
 # No schedule reaches its bound. Where the graph is too large to try all, a plan is looked for only if bounds promise
 # that much more than what matters: it spares most of the time of planning.
 PROMISED_AT_LEAST = 0.02

@@ -119,7 +119,7 @@ def plan_and_brute_force(case: Case) -> tuple[Plan, BruteForce]:
     return plan, BruteForce(graph, block, indices, rules.table, machine)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=160, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(cases(siblings=False))
 def test_the_plan_is_the_optimum(case: Case) -> None:
     plan, brute_force = plan_and_brute_force(case)
@@ -127,7 +127,7 @@ def test_the_plan_is_the_optimum(case: Case) -> None:
     assert least * (1 - 1e-9) <= plan.seconds <= least * (1 + TOLERANCE), case.text
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(cases(siblings=True))
 def test_the_plan_is_the_optimum_where_kernels_store_several_lists(case: Case) -> None:
     plan, brute_force = plan_and_brute_force(case)
