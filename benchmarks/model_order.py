@@ -19,8 +19,9 @@ from time import perf_counter
 import numpy as np
 
 from bbrewrite.inputs import draw_inputs
-from bbrewrite.pipeline import Fusion, fuse, make_request, read_program, snapshot_plans
+from bbrewrite.pipeline import Fusion, fuse, snapshot_plans
 from bbrewrite.plan.plans import Plan
+from bbrewrite.request import make_request, read_program
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
 from bbrewrite.runtime.library import default_threads
