@@ -146,7 +146,7 @@ output z[m] = mu[m] / sqrt(c[m] / size(k) + 1e-5)
     ),
     "layer_norm": Cascade(f"{_ROWS}output Y[m, k] = layer_norm[k](X[m, k])", "k", 2),
     "batch_norm": Cascade(
-        "program columns\nindex m = 20000, c = 64\ninput X[m, c] : f32\noutput Y[m, c] = layer_norm[m](X[m, c])",
+        "program columns\nindex m = 200000, c = 64\ninput X[m, c] : f32\noutput Y[m, c] = layer_norm[m](X[m, c])",
         "m",
         2,
     ),
