@@ -150,7 +150,8 @@ class Prepared:
 @dataclass(frozen=True)
 class RunResult:
     """A whole run: what reports and tests read. Durations are in milliseconds, one for each repetition;
-    fused and unfused ones take turns. Where a GPU was emulated, `emulated_at` gives the extents at which it was.
+    fused and unfused ones take turns. Where a GPU was emulated, `emulated_at` gives the extents at which it was. With
+    `tf32`, operands of products of f32 were rounded to it.
     """
 
     fusion: Fusion
@@ -161,6 +162,7 @@ class RunResult:
     unfused_ms: tuple[float, ...]
     fused_ms: tuple[float, ...]
     emulated_at: Mapping[str, int] | None = None
+    tf32: bool = False
 
 
 def fuse(request: Request, target: Target | None = None, bounds: Bounds | None = None) -> Fusion:

@@ -14,6 +14,7 @@ from rich.console import Console
 import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnusedImport]
 
 from bbrewrite.lang.diagnostics import counted
+from bbrewrite.plan.target import Target, gpu_target
 from bbrewrite.request import Request, make_request, read_program
 from bbrewrite.rules.load import load_rules
 from bbrewrite.timing import timed
@@ -37,3 +38,12 @@ def progress() -> Generator[Callable[[str], None]]:
         return
     with console.status("") as status:
         yield status.update
+
+
+def asked_gpu(target: str, architecture: str, tf32: bool) -> Target | None:
+    """The GPU that is planned for; None for the other targets, which have no tensor cores to round for."""
+    if target == "cuda":
+        return gpu_target(architecture, tf32)
+    if tf32:
+        raise click.UsageError("--tf32 is for the target cuda")
+    return None

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from bbrewrite.cli.asking import progress, read_request
+from bbrewrite.cli.asking import asked_gpu, progress, read_request
 from bbrewrite.cli.exit_codes import WRONG_RESULT
 from bbrewrite.cli.explaining import explain_fusion
 from bbrewrite.cli.json_report import fusion_json
@@ -57,15 +57,16 @@ def _write_page(path: Path, fusion: Fusion) -> None:
     click.echo(f"wrote {path}", err=True)
 
 
-def codegen_command(target: str, architecture: str, output: Path, **options: Any) -> None:
+def codegen_command(target: str, architecture: str, tf32: bool, output: Path, **options: Any) -> None:
     """Writes the fused program's source, header and build file to a directory."""
+    gpu = asked_gpu(target, architecture, tf32)
     request, _ = read_request(**options)
     with progress() as step:
         step("saturating and planning")
-        if target == "cuda":
+        if gpu is not None:
             from bbrewrite.cuda_pipeline import cuda_files
 
-            files = cuda_files(request, architecture)
+            files = cuda_files(request, gpu)
         else:
             fusion = fuse(request)
             kernels, unfused = fusion.fused.kernels, fusion.unfused.kernels

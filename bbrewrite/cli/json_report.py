@@ -24,6 +24,7 @@ def run_json(result: RunResult, import_ms: float, parse_ms: float) -> str:
             "target": result.target,
             "sizes": fused["sizes"],
             **({"emulated_at": dict(result.emulated_at)} if result.emulated_at else {}),
+            **({"tf32": True} if result.tf32 else {}),
             "ok": result.comparison.ok,
             "max_rel_err": error if math.isfinite(error) else None,
             **fused,

@@ -99,9 +99,13 @@ _ARCHITECTURE = click.option(
     show_default=True,
     help="For the target cuda: what it plans for.",
 )
+_TF32 = click.option(
+    "--tf32", is_flag=True, help="For the target cuda: round operands of f32 products to tf32, for tensor cores."
+)
 _EXECUTION = _options(
     click.option("--target", type=click.Choice(["cpp", "cuda", "numpy"]), default="cpp", show_default=True),
     _ARCHITECTURE,
+    _TF32,
     click.option("--emulate", is_flag=True, help="For the target cuda: no GPU, though there is one."),
     _FUSION,
     click.option(
@@ -183,6 +187,7 @@ def lower(**options: Any) -> None:
 @_FUSION
 @click.option("--target", type=click.Choice(["cpp", "cuda"]), default="cpp", show_default=True)
 @_ARCHITECTURE
+@_TF32
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory to write to.")
 def codegen(**options: Any) -> None:
     """Write the fused program as C++ or CUDA source to take away, with a header and a build file."""

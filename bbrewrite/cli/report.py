@@ -16,6 +16,7 @@ from bbrewrite.cli.candidates import is_shown_in_full, print_candidates
 from bbrewrite.cli.wrapping import wrapped
 from bbrewrite.lang.diagnostics import counted
 from bbrewrite.pipeline import Fusion, Movement, RunResult
+from bbrewrite.plan.planner import Plan
 from bbrewrite.plan.printing import print_kernel_program
 from bbrewrite.timing import spread
 from bbrewrite.units import byte_count, operation_count
@@ -78,12 +79,13 @@ def _print_heading(console: Console, result: RunResult) -> None:
     sizes = "  ".join(f"{name} = {extent}" for name, extent in fusion.sizes.items())
     threads = fusion.request.threads
     console.print(f"[bold]{fusion.request.program.name}[/]  {sizes}")
+    rounded = "\noperands of products of f32 are rounded to tf32" if result.tf32 else ""
     if result.emulated_at:
         small = "  ".join(f"{name} = {extent}" for name, extent in result.emulated_at.items())
         console.print("target cuda, emulated: what nvcc made is run and checked without a GPU, and not timed,")
-        console.print(f"at {small}\n")
+        console.print(f"at {small}{rounded}\n")
         return
-    used = "" if result.target == "cuda" else f", {threads} thread{'s' if threads != 1 else ''}"
+    used = rounded if result.target == "cuda" else f", {threads} thread{'s' if threads != 1 else ''}"
     console.print(f"target {result.target}{used}\n")
 
 
@@ -92,6 +94,7 @@ def _print_program(console: Console, fusion: Fusion) -> None:
     if is_shown_in_full(fusion):
         print_block_program(console, fusion.text)
         _print_kernels(console, fusion)
+        _print_occupancy(console, fusion.fused)
     print_candidates(console, fusion, byte_count)
 
 
@@ -103,6 +106,21 @@ def print_block_program(console: Console, text: str) -> None:
 def _print_kernels(console: Console, fusion: Fusion) -> None:
     text = print_kernel_program(fusion.fused.kernels, fusion.request.rules.table)
     console.print(text.rstrip("\n") + "\n", soft_wrap=True, markup=False)
+
+
+def _print_occupancy(console: Console, plan: Plan) -> None:
+    """How each kernel's blocks of threads fill a GPU, as planned; nothing for other targets."""
+    lines: list[str] = []
+    for kernel, cost in zip(plan.kernels.kernels, plan.costs, strict=True):
+        used = cost.occupancy
+        if used is not None:
+            lines.append(
+                f"  {kernel.name}: {counted(used.blocks, 'block')} of {used.threads} threads, {used.resident} at a time on a"
+                f" multiprocessor, {used.waves:.1f} waves; {used.registers} registers a thread (estimated),"
+                f" {byte_count(used.shared_bytes)} of shared memory"
+            )
+    if lines:
+        console.print("occupancy as planned:\n" + "\n".join(lines) + "\n", markup=False, soft_wrap=True)
 
 
 def print_derivation(console: Console, fusion: Fusion) -> None:

@@ -10,7 +10,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from bbrewrite.cli.asking import progress, read_request
+from bbrewrite.cli.asking import asked_gpu, progress, read_request
 from bbrewrite.cli.derivations import rule_place, wrong_rules
 from bbrewrite.cli.exit_codes import TOOL_MISSING, WRONG_RESULT
 from bbrewrite.cli.json_report import run_json
@@ -18,6 +18,7 @@ from bbrewrite.cli.report import print_bench, print_run
 from bbrewrite.core.elements import Element
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.pipeline import RunResult, run
+from bbrewrite.plan.target import Target
 from bbrewrite.request import Request
 
 
@@ -25,6 +26,7 @@ def run_command(
     import_ms: float,
     target: str,
     architecture: str,
+    tf32: bool,
     emulate: bool,
     seed: int,
     save: Path | None,
@@ -32,14 +34,15 @@ def run_command(
     **options: Any,
 ) -> None:
     """Runs and reports; exits with 1 where the result is wrong."""
+    gpu = asked_gpu(target, architecture, tf32)
     request, parse_ms = read_request(**options)
     if save is not None:
         _make_directory(save)
     with progress() as step:
-        if target == "cuda":
+        if gpu is not None:
             from bbrewrite.cuda_pipeline import run_cuda
 
-            result = run_cuda(request, architecture, emulate, seed, step)
+            result = run_cuda(request, gpu, emulate, seed, step)
         else:
             result = run(request, target, seed, step)
     if save is not None:
@@ -51,21 +54,20 @@ def run_command(
     _exit_by_verdict(result, as_json)
 
 
-def bench_command(target: str, architecture: str, emulate: bool, seed: int, **options: Any) -> None:
+def bench_command(target: str, architecture: str, tf32: bool, emulate: bool, seed: int, **options: Any) -> None:
     """Runs and reports times only; exits with 1 where the result is wrong."""
+    gpu = asked_gpu(target, architecture, tf32)
     request, _ = read_request(**options)
     with progress() as step:
-        if target == "cuda":
-            result = _timed_on_gpu(request, architecture, emulate, seed, step)
+        if gpu is not None:
+            result = _timed_on_gpu(request, gpu, emulate, seed, step)
         else:
             result = run(request, target, seed, step)
     print_bench(Console(highlight=False), result)
     _exit_by_verdict(result, False)
 
 
-def _timed_on_gpu(
-    request: Request, architecture: str, emulate: bool, seed: int, step: Callable[[str], None]
-) -> RunResult:
+def _timed_on_gpu(request: Request, target: Target, emulate: bool, seed: int, step: Callable[[str], None]) -> RunResult:
     from bbrewrite.cuda_pipeline import run_cuda
     from bbrewrite.runtime.gpu import GpuMissing, find_gpu
 
@@ -79,7 +81,7 @@ def _timed_on_gpu(
     if emulate:
         click.echo(f"{message} `run --target cuda` checks the kernels without one, but does not time them.", err=True)
         raise SystemExit(TOOL_MISSING)
-    return run_cuda(request, architecture, emulate, seed, step)
+    return run_cuda(request, target, emulate, seed, step)
 
 
 def _exit_by_verdict(result: RunResult, as_json: bool) -> None:

@@ -84,7 +84,7 @@ def c_header(program: KernelProgram, entry: EntryPoint, equal_extents: Iterable[
     lines += [
         f" *   threads: how many threads to use, at least 1; {dependence}",
         " *",
-        *_equalities(program, entry, equal_extents),
+        *equalities(program, entry, equal_extents),
         " * Arrays are dense and row-major. Outputs and intermediate memory must not overlap any other array. */",
     ]
     declaration = f"void {entry.name}(\n    " + ",\n    ".join(arguments) + ");"
@@ -109,7 +109,8 @@ extern "C" {{
 """
 
 
-def _equalities(program: KernelProgram, entry: EntryPoint, equal_extents: Iterable[EqualExtents]) -> list[str]:
+def equalities(program: KernelProgram, entry: EntryPoint, equal_extents: Iterable[EqualExtents]) -> list[str]:
+    """The lines of a header's comment that tell which extents must be equal; none where none must."""
     arguments = dict(entry.extent_arguments)
     roots = [(program.indices.root(read.index), program.indices.root(read.axis)) for read in equal_extents]
     pairs = {tuple(sorted(arguments[root] for root in pair)) for pair in roots if arguments.keys() >= set(pair)}

@@ -40,6 +40,8 @@ _CACHING = (
     "L2::128B",
 )
 _WITHOUT_EFFECT = frozenset({"approx", "full", "sync", "aligned", "uni", *_CACHING})
+# The shape in which tensor cores multiply operands of a type.
+_PRODUCTS = {"bf16": "m16n8k16", "f16": "m16n8k16", "tf32": "m16n8k8"}
 _UNORDERED = ("equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", *_UNORDERED})
 # Operations of one result and the given number of sources, the same name in the machine.
@@ -244,7 +246,7 @@ class _Encoder:
                 mode = "trans" if "trans" in rest else "plain"
                 slots = [*(self._result(item) for item in items), base]
                 return Encoded("ldmatrix", mode=mode, count=int(width[1]), operands=slots, offset=offset)
-            case "mma", ["m16n8k16", "row", "col", "f32", ("bf16" | "f16") as a, b, "f32"] if a == b:
+            case "mma", [shape, "row", "col", "f32", a, b, "f32"] if a == b and shape == _PRODUCTS.get(a):
                 results = [self._result(item) for item in operands[0].items]
                 sources = [self._slot(item, 32) for operand in operands[1:] for item in operand.items]
                 return Encoded("mma", "f32", a, operands=[*results, *sources])
@@ -307,6 +309,9 @@ class _Encoder:
         return Encoded("mov", kind, operands=[self._result(result), self._slot(source, _width(kind))])
 
     def _convert(self, how: list[str], to: str, source: str, operands: tuple[Operand, ...]) -> Encoded | None:
+        if to == "tf32":
+            slots = [self._result(operands[0]), self._slot(operands[1], 32)]
+            return Encoded("convert", to, source, operands=slots) if (how, source) == (["rna"], "f32") else None
         flags = (_FLUSH if "ftz" in how else 0) | (_SATURATE if "sat" in how else 0)
         modes = [m for m in how if m in _ROUNDINGS]
         if set(how) - {"ftz", "sat", *modes} or len(modes) > 1:

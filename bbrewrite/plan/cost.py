@@ -14,10 +14,25 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.plan.events import Event, NestEvents
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.reuse import Residence
+from bbrewrite.plan.target import MemoryTier
 from bbrewrite.plan.visited_share import NarrowedLoop, visited_share
 
 # Calling a block operator costs about this long, whatever the block's size.
 STATEMENT_SECONDS = 2.0e-8
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How a kernel's blocks of threads fill a GPU: `blocks` of them, of `threads` each, `resident` on every processor
+    at one time. A thread's `registers` are estimated.
+    """
+
+    blocks: int
+    threads: int
+    registers: int
+    shared_bytes: int
+    resident: int
+    waves: float
 
 
 @dataclass(frozen=True)
@@ -34,6 +49,7 @@ class Cost:
     local_bytes: int
     iterations: float = 0.0  # of loops that masks narrow, where work on a part of a block counts as that part
     iterations_in_all: float = 0.0  # of such loops, if nothing were masked
+    occupancy: Occupancy | None = None  # of a GPU
 
     @property
     def rank(self) -> tuple[float, int, int]:
@@ -141,10 +157,10 @@ class NestCosts:
         for axes, total in zip(self._products, products, strict=True):
             work += total / (target.matrix_flops_per_second * self._matrix_efficiency(spans[list(axes)]))
         moved = traffic.sum(axis=0)
-        seconds = target.launch_seconds + work
+        seconds = target.launch_seconds + work * self._slowdown(spans, trips)
         shares = self._residence.shares(trips)
         for tier, share in zip(target.shared_tiers, shares, strict=True):
-            seconds += (own_traffic * share).sum(axis=0) * target.tier_seconds_per_byte(tier, self._threads)
+            seconds += self._tier_seconds(tier, (own_traffic * share).sum(axis=0), (traffic * share).sum(axis=0))
         local = self._local_bytes(spans, trips)
         seconds = np.where(self._fits(spans, trips), seconds, np.inf)
         best = int(np.lexsort((moved, local, seconds))[0])
@@ -158,7 +174,26 @@ class NestCosts:
             round(float(local[best])),
             float(iterations[:, best].sum()),
             float(all_iterations[best]),
+            self._occupancy(spans[:, [best]], trips[:, [best]]),
         )
+
+    def _slowdown(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64] | float:
+        """How many times as long the work takes as at a processor's full rate."""
+        return 1.0
+
+    def _tier_seconds(
+        self, tier: MemoryTier, own: NDArray[np.float64], everyone: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """How long bytes from or to a tier take: the busiest processor's `own`, of those that all move."""
+        return own * self._target.tier_seconds_per_byte(tier, self._threads)
+
+    def _occupancy(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> Occupancy | None:
+        """How one choice of block sizes fills the processors; None where they are not shared by blocks of threads."""
+        return None
+
+    def _cells(self, trips: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How many cells the grid has."""
+        return np.prod(trips[self._grid], axis=0)
 
     def _has_spans(self, loop: NarrowedLoop) -> bool:
         """Whether generated code works on rows of blocks only from where to where they are seen."""
@@ -192,7 +227,7 @@ class NestCosts:
             rounds = np.minimum(1.0, np.ceil(trips / self._threads) * spans / self._extents[:, None])
             one = np.ones(trips.shape[1])
             return np.array([rounds[column] if column >= 0 else one / repeats for column, repeats in self._sharing])
-        cells = np.prod(trips[self._grid], axis=0)
+        cells = self._cells(trips)
         rounds = np.ceil(cells / np.minimum(cells, self._threads))
         largest_cell = np.prod(spans[self._grid] / self._extents[self._grid, None], axis=0)
         return np.minimum(1.0, rounds * largest_cell)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,24 @@ class MemoryTier:
 
 @dataclass(frozen=True)
 class Gpu:
-    """What bounds a block of threads: nvcc's name of the architecture, and the memory that the block may use.
+    """What bounds blocks of threads: nvcc's name of the architecture, the memory that a block may use, and what a
+    processor, which is a multiprocessor, has for all blocks that are on it at one time.
 
-    `ring_copies` says how many tiles a loop fills in turn at most, so that copies begin ahead of their use.
+    `ring_copies` says how many tiles a loop fills in turn at most, so that copies begin ahead of their use. With
+    `tf32`, products of f32 are done on tensor cores, which round their operands to it: that is the user's choice.
     """
 
     architecture: str
     shared_bytes_per_block: int
     registers_per_thread: int
     ring_copies: int
+    registers_per_processor: int
+    shared_bytes_per_processor: int
+    threads_per_processor: int
+    blocks_per_processor: int
+    warps_for_half_rate: float
+    bytes_per_second_of_processor: float
+    tf32: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,8 @@ def host_target() -> Target:
     return load_target(resource_directory("targets") / "host.toml")
 
 
-def gpu_target(architecture: str) -> Target:
+def gpu_target(architecture: str, tf32: bool = False) -> Target:
     """The description of GPUs of an architecture, such as `sm_80`."""
-    return load_target(resource_directory("targets") / f"{architecture}.toml")
+    target = load_target(resource_directory("targets") / f"{architecture}.toml")
+    assert target.gpu is not None
+    return replace(target, gpu=replace(target.gpu, tf32=tf32))

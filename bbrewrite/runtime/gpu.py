@@ -101,11 +101,14 @@ class GpuProgram:
 
     def launch(self, places: Mapping[str, int], extents: Mapping[str, int], stream: int = 0) -> None:
         """Launches every kernel on arrays at these addresses of the device, buffers among them."""
-        for kernel, function in zip(self._source.kernels, self._functions, strict=True):
+        for kernel in self._source.kernels:
             kernel.check(extents)
+        for kernel, function in zip(self._source.kernels, self._functions, strict=True):
             values = (*(places[name] for name in kernel.tensors), *(extents[root] for root in kernel.extents))
             types = (*(ctypes.c_void_p for _ in kernel.tensors), *(ctypes.c_int64 for _ in kernel.extents))
             blocks = kernel.blocks(extents)
+            if blocks == 0:
+                continue
             shape = (blocks, 1, 1, kernel.threads, 1, 1)
             self._device.call("cuLaunchKernel", function, *shape, kernel.shared_bytes, stream, (values, types), 0)
 

@@ -21,7 +21,7 @@ from bbrewrite.core.elements import Element
 type Array = npt.NDArray[Any]
 
 # What rounding may add beyond the unfused program's own error, relative to the largest entry.
-_ALLOWANCE = {
+ALLOWANCES: Mapping[Element, float] = {
     Element.BOOL: 0.0,
     Element.I32: 0.0,
     Element.BF16: 2e-2,
@@ -29,6 +29,8 @@ _ALLOWANCE = {
     Element.F32: 1e-5,
     Element.F64: 1e-10,
 }
+# Where operands of products are rounded to tf32, which has as many bits of fraction as f16.
+TF32_ALLOWANCES: Mapping[Element, float] = {**ALLOWANCES, Element.F32: ALLOWANCES[Element.F16]}
 _UNFUSED_ERRORS_ALLOWED = 8.0
 
 _FINITE, _PLUS_INFINITY, _MINUS_INFINITY, _NAN = range(4)
@@ -76,23 +78,31 @@ def compare_outputs(
     unfused: Mapping[str, Array],
     reference: Mapping[str, Array],
     inputs_hold_nan: bool,
+    allowances: Mapping[Element, float] = ALLOWANCES,
 ) -> Comparison:
     """Compares every output named in `elements` (output name to declared type); see `compare_output`."""
     return Comparison(
         tuple(
-            compare_output(name, element, fused[name], unfused[name], reference[name], inputs_hold_nan)
+            compare_output(name, element, fused[name], unfused[name], reference[name], inputs_hold_nan, allowances)
             for name, element in elements.items()
         )
     )
 
 
 def compare_output(
-    output: str, element: Element, fused: Array, unfused: Array, reference: Array, inputs_hold_nan: bool
+    output: str,
+    element: Element,
+    fused: Array,
+    unfused: Array,
+    reference: Array,
+    inputs_hold_nan: bool,
+    allowances: Mapping[Element, float] = ALLOWANCES,
 ) -> OutputComparison:
     """Judges one output, stored as `element`, against the float64 `reference`; all three have one shape.
 
     With `inputs_hold_nan` a NaN of the reference is a meaning that the program was given, so a finite value in
-    its place is a mismatch; else it comes from an overflow that fusion is free to avoid.
+    its place is a mismatch; else it comes from an overflow that fusion is free to avoid. `allowances` are what rounding
+    may add to the unfused program's error.
     """
     y, base, exact = (np.asarray(values).astype(np.float64) for values in (fused, unfused, reference))
     # A finite value that the declared type cannot hold is an infinity there, and rightly so.
@@ -123,7 +133,7 @@ def compare_output(
         output,
         float("inf") if mismatched.any() else error,
         unfused_error,
-        _UNFUSED_ERRORS_ALLOWED * unfused_error + _ALLOWANCE[element],
+        _UNFUSED_ERRORS_ALLOWED * unfused_error + allowances[element],
         tuple(remark for remark in remarks if remark),
     )
 

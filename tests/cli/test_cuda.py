@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,6 +39,40 @@ def test_json_tells_the_extents_of_an_emulation(bbrewrite: Command, rules: Path,
     assert report["emulated_at"] == {"m": 150, "n": 5}
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_tf32_is_asked_for_and_reported(bbrewrite: Command, rules: Path, as_json: bool) -> None:
+    nvcc()
+    text = "program p\nindex m = 40, n = 48, k = 72\ninput A[m, k], B[k, n] : f32\n"
+    Path("p.bb").write_text(text + "output C[m, n] = sum[k](A[m, k] * B[k, n])\n")
+    run = ("run", rules, "p.bb", "--target", "cuda", "--emulate", *(["--json"] if as_json else []))
+    plain, rounded = bbrewrite(*run), bbrewrite(*run, "--tf32")
+    assert (plain.exit_code, rounded.exit_code) == (0, 0)
+    if not as_json:
+        assert "rounded to tf32" in rounded.output
+        assert "rounded to tf32" not in plain.output
+        assert re.search(r"  C: \d+ blocks? of \d+ threads, \d+ at a time on a multiprocessor", rounded.output)
+        assert "registers a thread (estimated)" in rounded.output
+        return
+    exact, rough = json.loads(plain.stdout), json.loads(rounded.stdout)
+    assert (exact.get("tf32"), rough["tf32"]) == (None, True)
+    assert exact["max_rel_err"] < 1e-6 < rough["max_rel_err"] < 2e-3
+
+
+@pytest.mark.parametrize("sizes", [("--size", "m=0"), ("--size", "m=9", "--size", "n=0")])
+def test_over_nothing(bbrewrite: Command, rules: Path, scaled_sum: Path, sizes: tuple[str, ...]) -> None:
+    """No rows are an empty result; over no columns, a sum is what the unfused program says."""
+    nvcc()
+    result = bbrewrite("run", rules, scaled_sum, "--target", "cuda", "--emulate", *sizes, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["ok"] is True
+
+
+def test_tf32_is_for_gpus(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    result = bbrewrite("run", rules, scaled_sum, "--tf32")
+    assert result.exit_code == 2
+    assert "--tf32 is for the target cuda" in result.stderr
+
+
 def test_bench_needs_a_gpu(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
     result = bbrewrite("bench", rules, scaled_sum, "--target", "cuda", "--emulate", "--size", "m=9")
     assert result.exit_code == 3
@@ -61,6 +98,29 @@ def test_codegen_writes_a_project_that_nvcc_compiles(bbrewrite: Command, rules: 
     assert {"scaled_sum.cu", "scaled_sum.h", "bb.cuh", "CMakeLists.txt"} <= written
     ptx = compiler.ptx(Path("out/scaled_sum.cu").read_text())
     assert compiler.usage(ptx, "sm_90a")
+
+
+def test_the_header_tells_extents_and_which_must_be_equal(bbrewrite: Command, rules: Path) -> None:
+    text = "program p\nindex m = 8, n = 8, k = 9\ninput A[m, k], B[n] : f32\n"
+    Path("p.bb").write_text(text + "output C[m] = sum[k](A[m, k]) + B[m]\n")
+    assert bbrewrite("codegen", rules, "p.bb", "--target", "cuda", "-o", "out").exit_code == 0
+    header = Path("out/p.h").read_text()
+    assert "Extents that must be equal: size_m = size_n." in header
+    assert "size_m: the extent of m, usually 8; at least 0" in header
+    assert "size_k: the extent of k, usually 9; at least 1" in header
+
+
+@pytest.mark.slow
+def test_the_build_file_builds_what_is_written(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
+    compiler, cmake = nvcc(), shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("cmake was not found")
+    assert bbrewrite("codegen", rules, scaled_sum, "--target", "cuda", "--size", "m=9", "-o", "out").exit_code == 0
+    configure = [cmake, "-S", "out", "-B", "build", f"-DCMAKE_CUDA_COMPILER={compiler.compiler}"]
+    for command in (configure, [cmake, "--build", "build"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert Path("build/libscaled_sum.so").exists()
 
 
 def test_blocks_that_do_not_fit(bbrewrite: Command, rules: Path) -> None:

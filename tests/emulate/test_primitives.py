@@ -160,6 +160,54 @@ def test_tensor_core_product(kind: str) -> None:
             assert out[lane, r] == pytest.approx(expected[row, column], abs=1e-4)
 
 
+def test_rounding_to_tf32() -> None:
+    """Ten bits of fraction, ties away from 0; what is not finite stays."""
+    ties = np.array([1 + 2**-11, -1 - 2**-11, 1 + 3 * 2**-11, 2**-130, np.inf, -np.inf, np.nan, 3.4028e38], np.float32)
+    values = np.concatenate([_FLOATS[:24], ties])
+    found = _computed("cvt.rna.tf32.f32 %r4, %f2;\nmov.b32 %f3, %r4;", values, "f32", np.float32)
+    scale = np.exp2(np.floor(np.log2(np.abs(_FLOATS[:24].astype(np.float64)))) - 10)
+    exact = np.trunc(_FLOATS[:24] / scale + np.copysign(0.5, _FLOATS[:24])) * scale
+    np.testing.assert_array_equal(found[:24], exact.astype(np.float32))
+    np.testing.assert_array_equal(found[24:27], np.array([1 + 2**-10, -1 - 2**-10, 1 + 2**-9], np.float32))
+    np.testing.assert_array_equal(found[28:], np.array([np.inf, -np.inf, np.nan, np.inf], np.float32))
+
+
+def test_tensor_core_product_of_tf32() -> None:
+    """The low bits of the operands' fractions take no part, and the layout is that of the manual, entry by entry."""
+    a, b = (_DRAW.standard_normal(shape).astype(np.float32) for shape in ((16, 8), (8, 8)))
+    c = _DRAW.standard_normal((16, 8)).astype(np.float32)
+    words = np.zeros((32, 16), np.float32)
+    for lane in range(32):
+        g, t = lane // 4, lane % 4
+        for r in range(4):
+            words[lane, r] = a[g + 8 * (r & 1), t + 4 * (r >> 1)]
+            words[lane, 6 + r] = c[g + 8 * (r >> 1), 2 * t + (r & 1)]
+        for r in range(2):
+            words[lane, 4 + r] = b[t + 4 * r, g]
+    loads = "\n".join(f"ld.global.u32 %r{10 + k}, [%rd6+{4 * k}];" for k in range(10))
+    stores = "\n".join(f"st.global.f32 [%rd7+{4 * k}], %f{k};" for k in range(4))
+    moved = "\n".join(f"mov.b32 %f{k}, %r{16 + k};" for k in range(4))
+    body = f"""
+    mad.wide.u32 %rd6, %r1, 64, %rd3;
+    mad.wide.u32 %rd7, %r1, 16, %rd4;
+    {loads}
+    {moved}
+    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {{%f0, %f1, %f2, %f3}}, {{%r10, %r11, %r12, %r13}},
+        {{%r14, %r15}}, {{%f0, %f1, %f2, %f3}};
+    {stores}
+    """
+    out = np.zeros((32, 4), np.float32)
+    report = run(body, [words, Output(out)])
+    assert report.ok, report.faults
+    low_bits = np.uint32(0xFFFFE000)
+    cut_a, cut_b = ((x.view(np.uint32) & low_bits).view(np.float32).astype(np.float64) for x in (a, b))
+    expected = cut_a @ cut_b + c
+    for lane in range(32):
+        for r in range(4):
+            row, column = lane // 4 + 8 * (r >> 1), 2 * (lane % 4) + (r & 1)
+            assert out[lane, r] == pytest.approx(expected[row, column], abs=1e-5)
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 def test_matrix_load(transposed: bool) -> None:
     """Four matrices of 8 x 8, whose rows lie one after another in shared memory."""
@@ -212,7 +260,12 @@ def test_branches_that_diverge_meet_again(schedule: Schedule) -> None:
 
 @pytest.mark.parametrize(
     "instruction",
-    ["frob.u32 %r2, %r1;", "add.wobbly.s32 %r2, %r1, 1;", "mma.sync.aligned.m8n8k4.row.col.f32 %r2, %r1;"],
+    [
+        "frob.u32 %r2, %r1;",
+        "add.wobbly.s32 %r2, %r1, 1;",
+        "mma.sync.aligned.m8n8k4.row.col.f32 %r2, %r1;",
+        "cvt.rn.tf32.f32 %r2, %f1;",
+    ],
 )
 def test_an_unknown_instruction_is_never_skipped(instruction: str) -> None:
     with pytest.raises(PtxSyntaxError, match="does not know the instruction"):

@@ -2,7 +2,8 @@
 
 Blocks that are read come to shared memory first; folds and products get blocks of their own in registers. What threads
 need in another order than they hold it (a vector along the columns of a matrix, a transposed or a right operand) is
-published to shared memory. A product is done on tensor cores where both operands come from tensors of one 16-bit type.
+published to shared memory. A product is done on tensor cores where both operands come from tensors of one 16-bit type,
+or of f32 where the user lets them be rounded to tf32.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ from bbrewrite.plan.kernel import (
 NARROW = frozenset({Element.F16, Element.BF16})
 
 
-def flatten(kernel: Kernel, table: OperatorTable) -> GpuKernel:
+def flatten(kernel: Kernel, table: OperatorTable, tf32: bool = False) -> GpuKernel:
     """The kernel's steps, without synchronisation. Raises BlockTypeError for an ill-typed expression."""
-    memory = KernelMemory(kernel, table)
+    memory = KernelMemory(kernel, table, NARROW | {Element.F32} if tf32 else NARROW)
     steps = _with_unrolled(_statements(memory, kernel.body, frozenset(kernel.grid)), memory)
     used = {name for step in walk_steps(steps) for name in names_used(step)}
     return GpuKernel(
@@ -275,7 +276,7 @@ class _StatementFlattener:
     def _product(self, product: Term, target: LocalBlock) -> None:
         left, right = product.children
         natural = {self._memory.natural.block(operand).element for operand in (left, right)}
-        narrow = natural.pop() if len(natural) == 1 and natural <= NARROW else None
+        narrow = natural.pop() if len(natural) == 1 and natural <= self._memory.tensor_core_types else None
         contracted = self._typing.block(left).axes[1]
         right_view = self._view(right, narrow)
         left_view = self._view_of_leaf(left) or self._left_in_registers(left, narrow)

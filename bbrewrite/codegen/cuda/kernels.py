@@ -40,7 +40,8 @@ class KernelFunction:
     """A printed kernel, and how it is launched.
 
     A launch passes tensors, then root indices' extents, in order. It has a block of `threads` for every combination of
-    blocks of the `grid` indices. Lists have room for extents up to `limits`, by root index.
+    blocks of the `grid` indices, none where one of these has no extent: then there is nothing to launch. Those that are
+    `looped` over must have one. Lists have room for extents up to `limits`, by root index.
     """
 
     name: str
@@ -48,6 +49,7 @@ class KernelFunction:
     tensors: tuple[str, ...]
     extents: tuple[str, ...]
     grid: tuple[tuple[str, int], ...]  # root index and block size, 1 for a point index
+    looped: tuple[str, ...]  # root indices
     threads: int
     shared_bytes: int
     limits: tuple[tuple[str, int], ...]
@@ -58,9 +60,9 @@ class KernelFunction:
 
     def check(self, extents: Mapping[str, int]) -> None:
         """Raises ValueError for extents that the kernel is not made for, as its launcher refuses them."""
-        for root, extent in extents.items():
-            if extent < 1:
-                raise ValueError(f"{self.name} needs extents of at least 1, {root} is {extent}")
+        for root in self.looped:
+            if extents[root] < 1:
+                raise ValueError(f"{self.name} needs extents of at least 1, {root} is {extents[root]}")
         for root, limit in self.limits:
             if extents[root] > limit:
                 raise ValueError(f"{self.name} holds for {root} up to {limit}, not {extents[root]}")
@@ -70,8 +72,9 @@ def print_kernel(
     kernel: Kernel, table: OperatorTable, functions: UserFunctions, names: Names, gpu: Gpu
 ) -> KernelFunction:
     """The CUDA function of a kernel. Raises BlockTypeError for an ill-typed kernel, and DoesNotFit."""
+    looped = tuple(sorted({kernel.indices.root(index) for index in kernel.loops - set(kernel.grid)}))
     kernel, single = without_single_loops(kernel)
-    flat = flatten(kernel, table)
+    flat = flatten(kernel, table, gpu.tf32)
     warps = warps_of(flat, kernel.indices)
     # Rings as long as shared memory allows.
     choices = [with_rings(flat, copies) for copies in range(gpu.ring_copies, 0, -1)]
@@ -83,7 +86,7 @@ def print_kernel(
             f" {gpu.shared_bytes_per_block}"
         )
     steps, layout = with_barriers(choices[fitting[0]]), layouts[fitting[0]]
-    return _KernelPrinter(kernel, single, steps, layout, warps, table, functions, names).function()
+    return _KernelPrinter(kernel, single, steps, layout, warps, table, functions, names).function(looped)
 
 
 class _KernelPrinter:
@@ -120,7 +123,7 @@ class _KernelPrinter:
         self._bound = [*kernel.grid, *single]  # the indices whose blocks are at hand
         self._printer = StepPrinter(self._writer, table, typing, functions, self._scope)
 
-    def function(self) -> KernelFunction:
+    def function(self, looped: tuple[str, ...]) -> KernelFunction:
         """Prints everything."""
         body = self._writer
         self._declarations()
@@ -149,6 +152,7 @@ class _KernelPrinter:
             tuple(t.name for t in self._tensors),
             tuple(name for name, _ in sizes),
             tuple((table.root(index), table[index].block or 1) for index in self._kernel.grid),
+            looped,
             threads,
             self._memory.size_bytes,
             self._limits(mentioned),

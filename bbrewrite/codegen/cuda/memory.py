@@ -20,8 +20,9 @@ from bbrewrite.plan.kernel import Kernel, Let, LocalBlock, Update, compute_eleme
 class KernelMemory:
     """The kernel's blocks in registers and tiles in shared memory, to which temporaries are added."""
 
-    def __init__(self, kernel: Kernel, table: OperatorTable) -> None:
+    def __init__(self, kernel: Kernel, table: OperatorTable, tensor_core_types: frozenset[Element]) -> None:
         self.kernel = kernel
+        self.tensor_core_types = tensor_core_types
         self.table = table
         self.blocks = {block.name: block for block in kernel.local_blocks}
         self.tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}

@@ -7,6 +7,7 @@ else of this project.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bbrewrite.codegen.cpp import EntryPoint, entry_point
@@ -36,6 +37,10 @@ class CudaSource:
     kernels: tuple[KernelFunction, ...]
     entry: EntryPoint
 
+    def loops_over_nothing(self, extents: Mapping[str, int]) -> bool:
+        """Whether a kernel would reduce over an extent of 0, which none is made for."""
+        return any(extents[root] == 0 for kernel in self.kernels for root in kernel.looped)
+
 
 def print_cuda(program: KernelProgram, table: OperatorTable, gpu: Gpu) -> CudaSource:
     """The translation unit of a program. Raises BlockTypeError for an ill-typed kernel, and DoesNotFit."""
@@ -61,9 +66,10 @@ def launcher_declaration(entry: EntryPoint) -> str:
 def _launcher(kernels: tuple[KernelFunction, ...], entry: EntryPoint) -> str:
     extents = dict(entry.extent_arguments)
     writer = Writer()
-    writer.line("// Launches the kernels one after another on a stream. Extents must be at least 1.")
+    writer.line("// Launches the kernels one after another on a stream; one that has nothing to write is left out.")
     with writer.block(launcher_declaration(entry)):
-        tests = [f"{name} < 1" for name in extents.values()]
+        looped = {root for kernel in kernels for root in kernel.looped}
+        tests = [f"{name} < {1 if root in looped else 0}" for root, name in extents.items()]
         limits = {(root, limit) for kernel in kernels for root, limit in kernel.limits}
         tests += [f"{extents[root]} > {limit}" for root, limit in sorted(limits)]
         if tests:
@@ -75,8 +81,11 @@ def _launcher(kernels: tuple[KernelFunction, ...], entry: EntryPoint) -> str:
             attribute = "cudaFuncAttributeMaxDynamicSharedMemorySize"
             writer.line(f"error = cudaFuncSetAttribute({kernel.name}, {attribute}, {kernel.shared_bytes});")
             writer.line("if (error != cudaSuccess) return error;")
-            launch = f"<<<unsigned({blocks}), {kernel.threads}, {kernel.shared_bytes}, stream>>>"
-            writer.line(f"{kernel.name}{launch}({', '.join(passed)});")
+            launch = f"{kernel.name}<<<unsigned({blocks}), {kernel.threads}, {kernel.shared_bytes}, stream>>>"
+            # A launch without blocks would be refused.
+            tests = [f"{name} > 0" for name in dict.fromkeys(extents[root] for root, _ in kernel.grid)]
+            condition = f"if ({' && '.join(tests)}) " if tests else ""
+            writer.line(f"{condition}{launch}({', '.join(passed)});")
             writer.line("error = cudaGetLastError();")
             writer.line("if (error != cudaSuccess) return error;")
         writer.line("return error;")

@@ -111,7 +111,8 @@ class StepPrinter:
             return
         if isinstance(step.left, LocalBlock):
             arguments.append(contracted.count)
-        self._writer.line(f"bb::dot_add<{contracted.block}>({', '.join(arguments)});")
+        name = "dot_add_tf32" if step.narrow is Element.F32 else "dot_add"
+        self._writer.line(f"bb::{name}<{contracted.block}>({', '.join(arguments)});")
 
     def _view(self, view: TileView) -> str:
         tile = self._scope.tile(view.tile)

@@ -88,8 +88,8 @@ class TileView:
 class Product:
     """`target += left right'`: the right operand's rows are the target's columns.
 
-    On tensor cores the operands have the 16-bit type `narrow`, and a left one may be in registers; else, with
-    `narrow` None, entries are multiplied in the target's own type.
+    On tensor cores the operands have the type `narrow`, of 16 bits or f32 that is rounded to tf32, and a left one may
+    be in registers; else, with `narrow` None, entries are multiplied in the target's own type.
     """
 
     target: LocalBlock

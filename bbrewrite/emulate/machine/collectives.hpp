@@ -50,6 +50,27 @@ inline void multiply_fragments(Warp& warp, const int32_t* slots, bool is_half) {
   }
 }
 
+// The same for operands of tf32: with g and t as above, register r of A (16 x 8) holds row g + 8 (r & 1), column
+// t + 4 (r >> 1); of B (8 x 8) row t + 4r, column g; C is as above.
+inline void multiply_tf32_fragments(Warp& warp, const int32_t* slots) {
+  float a[16][8], b[8][8];
+  for (int lane = 0; lane < lanes; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    for (int r = 0; r < 4; ++r) a[g + 8 * (r & 1)][t + 4 * (r >> 1)] = tf32_of(warp.slot(slots[4 + r])[lane]);
+    for (int r = 0; r < 2; ++r) b[g][t + 4 * r] = tf32_of(warp.slot(slots[8 + r])[lane]);
+  }
+  for (int lane = 0; lane < lanes; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    float sums[4];
+    for (int r = 0; r < 4; ++r) {
+      sums[r] = f32_of(warp.slot(slots[10 + r])[lane]);
+      for (int k = 0; k < 8; ++k) sums[r] += a[g + 8 * (r >> 1)][k] * b[2 * t + (r & 1)][k];
+    }
+    for (int r = 0; r < 4; ++r)
+      if (slots[r] >= 0) warp.slot(slots[r])[lane] = bits_of(sums[r]);
+  }
+}
+
 // Lane l of the result holds row l / 4, 32-bit word l % 4 of each 8 x 8 matrix of 16-bit elements; transposed, the
 // elements of column l / 4 in rows 2 (l % 4) and the next. `rows` are the matrix's eight rows of 16 bytes.
 inline Bits matrix_word(const uint8_t (*rows)[16], int lane, bool transposed) {

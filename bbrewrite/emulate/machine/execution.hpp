@@ -171,7 +171,8 @@ class Execution : protected Transfers {
       }
       case k_mma:
         for (int k = 4; k < 14; ++k) check(warp, slots[k], members);
-        multiply_fragments(warp, slots, at.source_type == k_f16);
+        if (at.source_type == k_tf32) multiply_tf32_fragments(warp, slots);
+        else multiply_fragments(warp, slots, at.source_type == k_f16);
         for (int k = 0; k < 4; ++k)
           if (slots[k] >= 0) warp.defined[slots[k]] |= members;
         break;

@@ -27,6 +27,13 @@ inline uint16_t to_bf16(float x) {
   return uint16_t((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
 
+// tf32 is f32 with ten bits of fraction; it is rounded to with ties away from 0.
+inline uint32_t to_tf32(float x) {
+  return std::isnan(x) ? 0x7fffffff : (std::bit_cast<uint32_t>(x) + 0x1000) & ~0x1fffu;
+}
+// What tensor cores take of an operand: they do not look at the other bits.
+inline float tf32_of(Bits bits) { return f32_of(bits & ~Bits(0x1fff)); }
+
 inline int width_of(int type) {
   switch (type) {
     case k_pred: case k_b8: case k_u8: case k_s8: return 1;
@@ -246,6 +253,7 @@ inline Bits from_real(double x, const Instruction& at) {
     case k_f32: return bits_of(finished(directed(x, at.mode), at.flags));
     case k_f16: return to_f16(x);
     case k_bf16: return to_bf16(float(x));
+    case k_tf32: return to_tf32(float(x));
     default: return to_integer(x, at.type);
   }
 }

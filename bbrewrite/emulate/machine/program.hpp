@@ -15,7 +15,7 @@ namespace emulate {
   X(setp) X(selp) X(branch) X(exit) X(barrier) X(sync_warp) X(shuffle) X(vote) X(active_mask)                        \
   X(ldmatrix) X(mma) X(copy_async) X(commit) X(wait) X(fence)
 #define EMULATE_TYPES(X) \
-  X(pred) X(b8) X(u8) X(s8) X(b16) X(u16) X(s16) X(b32) X(u32) X(s32) X(b64) X(u64) X(s64) X(f16) X(bf16) X(f32) X(f64)
+  X(pred) X(b8) X(u8) X(s8) X(b16) X(u16) X(s16) X(b32) X(u32) X(s32) X(b64) X(u64) X(s64) X(f16) X(bf16) X(tf32) X(f32) X(f64)
 #define EMULATE_MODES(X)                                                                                        \
   X(none) X(global) X(shared) X(local) X(generic)                                                               \
   X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(lo) X(ls) X(hi) X(hs) X(equ) X(neu) X(ltu) X(leu) X(gtu) X(geu) X(num) X(nan) \

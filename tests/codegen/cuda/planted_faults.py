@@ -89,7 +89,7 @@ def wrong_masks(source: str) -> Iterator[tuple[MaskChange, str]]:
 
 def with_headers(source: str) -> str:
     """The source with the text of the headers that it includes, in an order in which each has what it needs."""
-    order = ("types", "math", "blocks", "copy", "reduce", "dot")
+    order = ("types", "math", "blocks", "copy", "reduce", "dot", "tf32")
     directory = resource_directory("targets") / "cuda"
     text = "\n".join((directory / f"bb_{name}.cuh").read_text(encoding="utf-8") for name in order)
     text = re.sub(r"^#(include|pragma once).*$", "", text, flags=re.M)

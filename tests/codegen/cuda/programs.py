@@ -29,7 +29,7 @@ from bbrewrite.plan.cost import NestCosts
 from bbrewrite.plan.events import summarise
 from bbrewrite.plan.kernel import Kernel
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.target import gpu_target
+from bbrewrite.plan.target import Target, gpu_target
 from bbrewrite.request import make_request
 from bbrewrite.runtime.compiler import CompilerMissing
 from bbrewrite.runtime.nvcc import Nvcc, find_nvcc
@@ -37,6 +37,7 @@ from bbrewrite.verify.exact import evaluate_exactly
 from tests.plan.pipelines import shipped_rules
 
 TARGET = gpu_target("sm_80")
+_TF32_TARGET = gpu_target("sm_80", tf32=True)
 
 _TEXTS = {
     "attention": """\
@@ -85,7 +86,8 @@ output V[m, d] = sum[e](H[m, e] * WV[e, d])
 """,
 }
 NAMES = tuple(_TEXTS)
-TYPES = ("bf16", "f16", "f32")
+# The kind tf32 is f32 whose products are done on tensor cores.
+TYPES = ("bf16", "f16", "f32", "tf32")
 SHAPES = ("aligned", "ragged", "tiny")
 
 _EXTENTS: dict[str, dict[str, dict[str, int]]] = {
@@ -137,7 +139,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Data:
-    """Arrays for a program, the outputs in float64, and those of its definitions one by one in its own types."""
+    """Arrays for a program, the outputs in float64, and those of its definitions one by one in its own types.
+
+    For tf32, `rounded` are the outputs in float64 for arrays that have been rounded to it.
+    """
 
     extents: Mapping[str, int]
     arrays: Mapping[str, npt.NDArray[Any]]
@@ -155,7 +160,17 @@ def nvcc() -> Nvcc:
 
 def text_of(name: str, kind: str) -> str:
     """A program's text in an element type."""
-    return f"program {name}\n{_TEXTS[name]}".replace("TYPE", kind)
+    return f"program {name}\n{_TEXTS[name]}".replace("TYPE", element_of(kind))
+
+
+def element_of(kind: str) -> str:
+    """The element type of a kind's arrays."""
+    return "f32" if kind == "tf32" else kind
+
+
+def target_of(kind: str) -> Target:
+    """What programs of a kind are planned for."""
+    return _TF32_TARGET if kind == "tf32" else TARGET
 
 
 @cache
@@ -163,15 +178,16 @@ def fused(name: str, kind: str) -> Fusion:
     """The program planned for the target."""
     rules = shipped_rules()
     program = parse_program(Source(name, text_of(name, kind)), rules.table)
-    return fuse(make_request(program, rules), TARGET)
+    return fuse(make_request(program, rules), target_of(kind))
 
 
 @cache
 def source_of(name: str, kind: str) -> CudaSource:
     """The program's CUDA source."""
     fusion = fused(name, kind)
-    assert TARGET.gpu is not None
-    return print_cuda(fusion.fused.kernels, fusion.request.rules.table, TARGET.gpu)
+    gpu = target_of(kind).gpu
+    assert gpu is not None
+    return print_cuda(fusion.fused.kernels, fusion.request.rules.table, gpu)
 
 
 @cache
@@ -191,6 +207,9 @@ def data(name: str, kind: str, shape: str) -> Data:
     arrays = draw_inputs(request.program, request.extents, 0, request.given)
     table = request.rules.table
     exact = evaluate_exactly(request.program, arrays, request.extents, table)
+    if kind == "tf32":
+        cut = {tensor: rounded_to_tf32(array) for tensor, array in arrays.items()}
+        return Data(request.extents, arrays, exact, evaluate_exactly(request.program, cut, request.extents, table))
     rounded = run_kernels(fusion.unfused.kernels, arrays, request.extents, table)
     return Data(request.extents, arrays, exact, rounded)
 
@@ -212,6 +231,11 @@ def moved_bytes(kernel: Kernel, extents: Mapping[str, int], table: OperatorTable
     machine = Machine(TARGET, TARGET.processors, extents)
     _, cost = NestCosts(events, kernel.grid, names, own, kernel.indices.with_extents(extents), machine).cheapest(blocks)
     return cost.global_bytes
+
+
+def rounded_to_tf32(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array of f32 rounded to ten bits of fraction, ties away from 0."""
+    return ((array.view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def relative_error(found: npt.NDArray[Any], exact: npt.NDArray[Any]) -> float:
