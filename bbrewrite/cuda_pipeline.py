@@ -52,7 +52,7 @@ def cuda_files(request: Request, target: Target) -> dict[str, str]:
     """The source files of the fused program to take away. Raises InputError where its blocks do not fit."""
     assert target.gpu is not None
     fusion = fuse(request, target)
-    with _fitting():
+    with fitting():
         return cuda_project_files(fusion.fused.kernels, request.rules.table, target.gpu, request.program.equal_extents)
 
 
@@ -135,7 +135,7 @@ def _compiled(
     assert target.gpu is not None
     programs = (fusion.unfused.kernels, fusion.fused.kernels)
     table, gpu = fusion.request.rules.table, target.gpu
-    with _fitting():
+    with fitting():
         sources, codegen_ms = timed(lambda: [print_cuda(program, table, gpu) for program in programs])
     ptx, compile_ms = timed(lambda: [compiler.ptx(source.text) for source in sources])
     forms = list(zip(programs, sources, ptx, strict=True))
@@ -143,7 +143,7 @@ def _compiled(
 
 
 @contextmanager
-def _fitting() -> Generator[None]:
+def fitting() -> Generator[None]:
     """Blocks that do not fit are the choice of the user, who is told."""
     try:
         yield

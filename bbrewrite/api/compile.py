@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 from bbrewrite.api.program import Program, Runner
 from bbrewrite.api.record import CompileRequest, Record
@@ -18,12 +18,16 @@ from bbrewrite.resources import resource_directory
 from bbrewrite.runtime.cache import cached_product
 from bbrewrite.runtime.library import CompiledProgram, default_threads
 
+if TYPE_CHECKING:
+    from bbrewrite.api.device import DeviceProgram
+
 type Rules = str | Path | Sequence[str | Path]
 
 _LIBRARY = "library.so"
 _RECORD = "record.json"
 
 
+@overload
 def compile(
     program: str | Path,
     *,
@@ -33,23 +37,54 @@ def compile(
     threads: int | None = None,
     fast_math: bool = False,
     target: Literal["cpp", "numpy"] = "cpp",
-) -> Program:
+) -> Program: ...
+@overload
+def compile(
+    program: str | Path,
+    *,
+    rules: Rules | None = None,
+    sizes: Mapping[str, int] | None = None,
+    blocks: Mapping[str, int] | None = None,
+    threads: int | None = None,
+    fast_math: bool = False,
+    target: Literal["cuda"],
+    tf32: bool = False,
+) -> DeviceProgram: ...
+def compile(
+    program: str | Path,
+    *,
+    rules: Rules | None = None,
+    sizes: Mapping[str, int] | None = None,
+    blocks: Mapping[str, int] | None = None,
+    threads: int | None = None,
+    fast_math: bool = False,
+    target: Literal["cpp", "numpy", "cuda"] = "cpp",
+    tf32: bool = False,
+) -> Program | DeviceProgram:
     """A program as a function of arrays.
 
     `program` is the path of a file, or the text itself (a string of several lines); so are `rules`, which may also be a
     directory or a sequence of these: by default the rules that come with bbrewrite, and `()` for none. The plan is made
     for the extents that the program declares, `sizes` gives others, `blocks` fixes block sizes; `threads` is by default
     the number of processors. With `fast_math`, rules that lose accuracy take part. The target "numpy" needs no
-    compiler.
+    compiler. The target "cuda" takes arrays of PyTorch, CuPy and others where they lie on the GPU; with `tf32` products
+    of f32 are done on tensor cores, their operands rounded.
 
-    Raises InputError for a fault of program, rules or choices, and CompilerMissing where there is no C++ compiler.
+    Raises InputError for a fault of program, rules or choices, CompilerMissing where there is no compiler for the
+    target, and GpuMissing where there is no GPU.
     """
     found = _rule_sources(resource_directory("rules") if rules is None else rules)
     request = CompileRequest(
         _source(program), found, dict(sizes or {}), dict(blocks or {}), threads or default_threads(), fast_math
     )
-    if target not in ("cpp", "numpy"):
-        raise ValueError(f'the target must be "cpp" or "numpy", not {target!r}')
+    if target not in ("cpp", "numpy", "cuda"):
+        raise ValueError(f'the target must be "cpp", "numpy" or "cuda", not {target!r}')
+    if target == "cuda":
+        from bbrewrite.api.device import DeviceProgram
+
+        return DeviceProgram(request, tf32)
+    if tf32:
+        raise ValueError(f'tf32 is for the target "cuda", not {target!r}')
     return Program(request, _for_cpp if target == "cpp" else _for_numpy)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bbrewrite.api.binding import bind, extents_of
 from bbrewrite.api.record import CompileRequest, Record
 from bbrewrite.core.programs import Role
 from bbrewrite.inputs import first_exception
@@ -110,38 +111,17 @@ class Program:
         return tuple(results) if len(results) > 1 else results[0]
 
     def _bind(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Array]:
-        names = ", ".join(self.inputs)
-        for name in named:
-            if name not in self.inputs:
-                raise TypeError(f"there is no array {name}; the arrays are {names}")
-        if len(arrays) + len(named) != len(self._inputs):
-            raise TypeError(f"{len(self._inputs)} arrays are needed ({names}), {len(arrays) + len(named)} were given")
+        given = bind(self._inputs, arrays, named)
         bound: dict[str, Array] = {}
-        given = dict(zip(self.inputs, arrays, strict=False))
         for argument in self._inputs:
-            name = argument.name
-            if name in given and name in named:
-                raise TypeError(f"{name} is given twice")
-            if name not in given and name not in named:
-                raise TypeError(f"no array was given for {name}")
-            value = given[name] if name in given else named[name]
-            bound[name] = _as_array(argument, value)
+            bound[argument.name] = _as_array(argument, given[argument.name])
             if argument.facts:
-                _check_facts(argument, bound[name])
+                _check_facts(argument, bound[argument.name])
         return bound
 
     def _extents(self, arrays: Mapping[str, Array]) -> dict[str, int]:
-        """The extents of root indices: those of the arrays, and the planned ones where no array has the index."""
-        found: dict[str, int] = {}
-        given = {**arrays, **self._weights}
-        for argument in self._record.signature.inputs:
-            shape = given[argument.name].shape
-            if len(shape) != len(argument.axes):
-                raise ValueError(f"{argument.name}[{', '.join(argument.axes)}] was given an array of shape {shape}")
-            for axis, extent in zip(argument.axes, shape, strict=True):
-                if found.setdefault(axis, extent) != extent:
-                    raise ValueError(f"{argument.name} has {axis} = {extent}, another array {axis} = {found[axis]}")
-        return {**self._record.extents, **found}
+        shapes = {name: array.shape for name, array in {**arrays, **self._weights}.items()}
+        return extents_of(self._record.signature.inputs, shapes, self._record.extents)
 
     def _memory(self, out: Any) -> dict[str, Array] | None:
         if out is None:

@@ -20,6 +20,7 @@ from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.plan.target import Target
 from bbrewrite.request import Program, make_request
 from bbrewrite.rules.load import parse_rules
 from bbrewrite.rules.rules import RuleSet
@@ -52,16 +53,16 @@ class NumpyRunner:
 
 def compile_for_cpp(request: CompileRequest, library: Path) -> Record:
     """Plans, generates and builds; the library is written to the path. Raises InputError and CompilerMissing."""
-    program, fusion, kernels = _planned(request)
+    program, fusion, kernels = planned_program(request)
     source = print_programs([kernels], fusion.request.rules.table, prepare=request.packed)
     shutil.copyfile(build(source, find_compiler()), library)
-    return _record(program, fusion, kernels, source.entry_points[0])
+    return record_of(program, fusion, kernels, source.entry_points[0])
 
 
 def plan_for_numpy(request: CompileRequest) -> tuple[Record, NumpyRunner]:
     """Plans, and gives what executes the plan. Raises InputError."""
-    program, fusion, kernels = _planned(request)
-    record = _record(program, fusion, kernels, entry_point(kernels, kernels.name))
+    program, fusion, kernels = planned_program(request)
+    record = record_of(program, fusion, kernels, entry_point(kernels, kernels.name))
     return record, NumpyRunner(kernels, fusion.request.rules.table)
 
 
@@ -85,7 +86,8 @@ def _parsed(request: CompileRequest) -> tuple[Program, RuleSet]:
     return parse_program(request.program, rules.table), rules
 
 
-def _planned(request: CompileRequest) -> tuple[Program, Fusion, KernelProgram]:
+def planned_program(request: CompileRequest, target: Target | None = None) -> tuple[Program, Fusion, KernelProgram]:
+    """The program, its fusion for the host or another target, and the kernels that are asked for."""
     program, rules = _parsed(request)
     fusion = fuse(
         make_request(
@@ -95,12 +97,14 @@ def _planned(request: CompileRequest) -> tuple[Program, Fusion, KernelProgram]:
             request.blocks,
             threads=request.threads,
             fast_math=request.fast_math,
-        )
+        ),
+        target,
     )
     return program, fusion, (fusion.fused if request.fused else fusion.unfused).kernels
 
 
-def _record(program: Program, fusion: Fusion, kernels: KernelProgram, entry: EntryPoint) -> Record:
+def record_of(program: Program, fusion: Fusion, kernels: KernelProgram, entry: EntryPoint) -> Record:
+    """What is remembered of kernels."""
     request = fusion.request
     signature = signature_of(kernels, entry, request.blocks.assumptions)
     has_repeats = isinstance(program, ArrayProgram) and bool(program.repeats)

@@ -114,10 +114,10 @@ def _print_occupancy(console: Console, plan: Plan) -> None:
     for kernel, cost in zip(plan.kernels.kernels, plan.costs, strict=True):
         used = cost.occupancy
         if used is not None:
+            size = f"{used.registers} registers a thread (estimated), {byte_count(used.shared_bytes)} of shared memory"
             lines.append(
-                f"  {kernel.name}: {counted(used.blocks, 'block')} of {used.threads} threads, {used.resident} at a time on a"
-                f" multiprocessor, {used.waves:.1f} waves; {used.registers} registers a thread (estimated),"
-                f" {byte_count(used.shared_bytes)} of shared memory"
+                f"  {kernel.name}: {counted(used.blocks, 'block')} of {used.threads} threads,"
+                f" {used.resident} at a time on a multiprocessor, {used.waves:.1f} waves; {size}"
             )
     if lines:
         console.print("occupancy as planned:\n" + "\n".join(lines) + "\n", markup=False, soft_wrap=True)

@@ -1,14 +1,16 @@
 """Runs generated CUDA programs on a GPU: loads PTX by the driver, launches kernels, times them by events.
 
 The driver's interface is that of cuda-python, which the extra `gpu` installs. Arrays on the device are used where they
-lie, by DLPack; NumPy arrays are copied there and back. This file cannot be tested without a GPU.
+lie, on the stream that they belong to; NumPy arrays are copied there and back. Without a GPU only the order of the
+driver's calls can be tested.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -21,7 +23,6 @@ from bbrewrite.codegen.cuda.program import CudaSource
 from bbrewrite.core.programs import Tensor
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.lifetimes import owned_buffers, shared_memory
-from bbrewrite.runtime.lent import DEVICE, borrow
 
 type Array = npt.NDArray[Any]
 
@@ -41,11 +42,25 @@ class GpuFailed(Exception):
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU: `driver` is the module of cuda-python, `architecture` such as `sm_90`."""
+    """A GPU: `driver` is the module of cuda-python, `architecture` such as `sm_90`, `number` the driver's.
+
+    `context` is the one that all libraries of a process share.
+    """
 
     driver: Any
     name: str
     architecture: str
+    context: Any = None
+    number: int = 0
+
+    @contextmanager
+    def current(self) -> Generator[None]:
+        """The context in which calls of this thread act on this GPU."""
+        self.call("cuCtxPushCurrent", self.context)
+        try:
+            yield
+        finally:
+            self.call("cuCtxPopCurrent")
 
     def call(self, function: str, *arguments: Any) -> Any:
         """Calls the driver. Raises GpuFailed where it reports an error."""
@@ -80,7 +95,7 @@ def find_gpu() -> Device:
         for part in ("MAJOR", "MINOR")
     )
     name = device.call("cuDeviceGetName", 256, number).decode().rstrip("\0")
-    return Device(driver, name, f"sm_{major}{minor}")
+    return Device(driver, name, f"sm_{major}{minor}", context)
 
 
 class GpuProgram:
@@ -112,8 +127,23 @@ class GpuProgram:
             shape = (blocks, 1, 1, kernel.threads, 1, 1)
             self._device.call("cuLaunchKernel", function, *shape, kernel.shared_bytes, stream, (values, types), 0)
 
+    def call(self, places: Mapping[str, int], extents: Mapping[str, int], stream: int) -> None:
+        """Launches every kernel on inputs and outputs at these addresses. Memory for buffers is taken and given back in
+        the order of the stream, so that calls on several streams, or of several threads, do not meet in it.
+        """
+        owned: dict[str, int] = {}
+        try:
+            for buffer in owned_buffers(self._program):
+                size = max(1, prod(self._shape(buffer, extents)) * buffer.element.size_bytes)
+                owned[buffer.name] = int(self._device.call("cuMemAllocAsync", size, stream))
+            everything = {**places, **owned}
+            self.launch({**everything, **self._parts(everything, extents)}, extents, stream)
+        finally:
+            for memory in owned.values():
+                self._device.call("cuMemFreeAsync", memory, stream)
+
     def run(
-        self, arrays: Mapping[str, Any], extents: Mapping[str, int], most_runs: int = 1
+        self, arrays: Mapping[str, Array], extents: Mapping[str, int], most_runs: int = 1
     ) -> tuple[dict[str, Array], tuple[float, ...]]:
         """The outputs as NumPy arrays, and the milliseconds of each run by the device's own clock."""
         owned: list[Any] = []
@@ -151,21 +181,13 @@ class GpuProgram:
         self._device.call("cuEventSynchronize", end)
         return float(self._device.call("cuEventElapsedTime", start, end))
 
-    def _placed(self, tensor: Tensor, given: Any, extents: Mapping[str, int], owned: list[Any]) -> int:
-        """The address of a tensor on the device: that of an array that is there already, or of new memory."""
-        shape = self._shape(tensor, extents)
-        if given is not None and not isinstance(given, np.ndarray):
-            array = borrow(given)
-            if array.device_type != DEVICE or array.element is not tensor.element or not array.is_dense:
-                raise ValueError(f"the array for {tensor.name} must be dense, of {tensor.element}, and on the device")
-            if array.shape != shape:
-                raise ValueError(f"the array for {tensor.name} has shape {array.shape}, but {shape} is needed")
-            return array.pointer
-        size = max(1, prod(shape) * tensor.element.size_bytes)
+    def _placed(self, tensor: Tensor, given: Array | None, extents: Mapping[str, int], owned: list[Any]) -> int:
+        """The address of new memory on the device, with the values of an array where one is given."""
+        size = max(1, prod(self._shape(tensor, extents)) * tensor.element.size_bytes)
         memory = self._device.call("cuMemAlloc", size)
         owned.append(memory)
         if given is not None:
-            host: Array = np.ascontiguousarray(given, tensor.element.numpy_type)  # pyright: ignore[reportUnknownArgumentType]
+            host: Array = np.ascontiguousarray(given, tensor.element.numpy_type)
             self._device.call("cuMemcpyHtoD", memory, host.ctypes.data, host.nbytes)
         return int(memory)
 

@@ -12,7 +12,8 @@ from typing import Any
 from bbrewrite.core.elements import Element
 from bbrewrite.runtime.dlpack import tensor_of
 
-HOST, DEVICE = 1, 2  # DLPack's numbers of device types
+HOST, DEVICE, MANAGED = 1, 2, 13  # DLPack's numbers of device types: memory of a GPU, and such that both can use
+LEGACY_STREAM = 1  # DLPack's number of a GPU's default stream
 # By type code and bits: signed and unsigned integers, floats, bfloat, truth values.
 _ELEMENTS = {
     (0, 32): Element.I32,
@@ -34,14 +35,18 @@ class LentArray:
     is_dense: bool
     element: Element | None
     device_type: int
+    device: int  # its number
     owner: object = field(repr=False)
 
 
-def borrow(array: Any) -> LentArray:
-    """Where an array lies. Raises TypeError for an object that does not offer the protocol."""
+def borrow(array: Any, stream: int | None = None) -> LentArray:
+    """Where an array lies. Raises TypeError for an object that does not offer the protocol.
+
+    An array on a GPU is ready for what is launched on `stream`, where one is given.
+    """
     if not hasattr(array, "__dlpack__"):
         raise TypeError(f"a {type(array).__name__} cannot be used where it lies: it has no __dlpack__")
-    capsule = array.__dlpack__()
+    capsule = array.__dlpack__() if stream is None else array.__dlpack__(stream=stream or LEGACY_STREAM)
     tensor = tensor_of(capsule)
     shape = tuple(tensor.shape[axis] for axis in range(tensor.ndim))
     dense, distance = True, 1
@@ -52,4 +57,4 @@ def borrow(array: Any) -> LentArray:
     kind = tensor.dtype
     element = _ELEMENTS.get((kind.code, kind.bits)) if kind.lanes == 1 else None
     pointer = (tensor.data or 0) + tensor.byte_offset
-    return LentArray(pointer, shape, dense, element, tensor.device_type, capsule)
+    return LentArray(pointer, shape, dense or 0 in shape, element, tensor.device_type, tensor.device_id, capsule)

@@ -37,6 +37,7 @@ def test_only_arrays_without_gaps_are_dense() -> None:
     assert borrow(array[1:2, 1:3]).is_dense
     assert not borrow(array[:, 1:3]).is_dense
     assert not borrow(array.T).is_dense
+    assert borrow(array[:, :0]).is_dense
 
 
 def test_what_has_no_protocol_is_refused() -> None:

@@ -37,6 +37,10 @@ class CudaSource:
     kernels: tuple[KernelFunction, ...]
     entry: EntryPoint
 
+    def holds_for(self, extents: Mapping[str, int]) -> bool:
+        """Whether lists and single blocks have room for these extents."""
+        return all(extents[root] <= limit for kernel in self.kernels for root, limit in kernel.limits)
+
     def loops_over_nothing(self, extents: Mapping[str, int]) -> bool:
         """Whether a kernel would reduce over an extent of 0, which none is made for."""
         return any(extents[root] == 0 for kernel in self.kernels for root in kernel.looped)

@@ -1,0 +1,41 @@
+"""How the arguments of a call become a program's arrays by name, and how these give the extents, on every target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bbrewrite.runtime.signature import Argument
+
+
+def bind(inputs: Sequence[Argument], arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given for each of the inputs. Raises TypeError for other names, and for too few or too many."""
+    names = [argument.name for argument in inputs]
+    told = ", ".join(names)
+    for name in named:
+        if name not in names:
+            raise TypeError(f"there is no array {name}; the arrays are {told}")
+    if len(arrays) + len(named) != len(names):
+        raise TypeError(f"{len(names)} arrays are needed ({told}), {len(arrays) + len(named)} were given")
+    given = dict(zip(names, arrays, strict=False))
+    for name in names:
+        if name in given and name in named:
+            raise TypeError(f"{name} is given twice")
+        if name not in given and name not in named:
+            raise TypeError(f"no array was given for {name}")
+    return {name: given[name] if name in given else named[name] for name in names}
+
+
+def extents_of(
+    arguments: Sequence[Argument], shapes: Mapping[str, tuple[int, ...]], planned: Mapping[str, int]
+) -> dict[str, int]:
+    """The extents of root indices: those of the arrays, and the planned ones where no array has the index."""
+    found: dict[str, int] = {}
+    for argument in arguments:
+        shape = shapes[argument.name]
+        if len(shape) != len(argument.axes):
+            raise ValueError(f"{argument.name}[{', '.join(argument.axes)}] was given an array of shape {shape}")
+        for axis, extent in zip(argument.axes, shape, strict=True):
+            if found.setdefault(axis, extent) != extent:
+                raise ValueError(f"{argument.name} has {axis} = {extent}, another array {axis} = {found[axis]}")
+    return {**planned, **found}

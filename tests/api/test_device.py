@@ -1,0 +1,182 @@
+"""Programs on arrays of a GPU, which the emulator stands for: no copies, streams, memory for results, and refusals."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import bbrewrite
+from bbrewrite.lang.diagnostics import InputError
+from tests.api.emulated_driver import DeviceArray, EmulatedDriver
+from tests.codegen.cuda.programs import nvcc
+
+LINEAR = """\
+program linear
+index m = 6, k = 40, n = 24
+input X[m, k] : f32
+input lam : f32
+weight W[k, n], b[n] : f32
+H[m, k] = X[m, k] * lam
+output Y[m, n] = relu(sum[k](H[m, k] * W[k, n]) + b[n])
+"""
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> EmulatedDriver:
+    nvcc()
+    found = EmulatedDriver()
+    monkeypatch.setattr("bbrewrite.api.device.find_gpu", found.device)
+    return found
+
+
+def _linear(rules: Any = None, **choices: Any) -> Callable[..., Any]:
+    return bbrewrite.compile(LINEAR, rules=rules, target="cuda", **choices)
+
+
+def _arrays(m: int, k: int, n: int) -> list[np.ndarray]:
+    draw = np.random.default_rng(3)
+    return [draw.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n), (n,))]
+
+
+def _expected(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.maximum((2.0 * x.astype(np.float64)) @ w + b, 0)
+
+
+def _call(driver: EmulatedDriver, program: Any, m: int, k: int, n: int, **options: Any) -> tuple[Any, Any]:
+    x, w, b = _arrays(m, k, n)
+    lent = [DeviceArray(driver, array) for array in (x, w, b)]
+    out = DeviceArray(driver, np.full((m, n), np.nan, np.float32))
+    assert program(lent[0], 2.0, *lent[1:], out=out, **options) is out
+    np.testing.assert_allclose(out.array, _expected(x, w, b), 1e-4, 1e-4)
+    return lent, out
+
+
+def test_arrays_are_used_where_they_lie(driver: EmulatedDriver) -> None:
+    _call(driver, _linear(), 6, 40, 24)
+    # The number is the only memory that was taken, and it was given back after the launch.
+    assert [name for name, _ in driver.calls] == ["alloc", "copy", "launch", "free"]
+    assert driver.context_depth == 0
+
+
+def test_other_extents_than_planned(driver: EmulatedDriver) -> None:
+    """Smaller ones suit the same kernels, larger ones are planned for, and over nothing sums are 0."""
+    program = _linear()
+    for extents in ((3, 17, 5), (70, 200, 130), (0, 40, 24), (5, 0, 24)):
+        _call(driver, program, *extents)
+    launches = [name for name, _ in driver.calls if name == "launch"]
+    assert len(launches) == 2
+
+
+def test_the_callers_stream_is_used_for_everything(driver: EmulatedDriver) -> None:
+    """Buffers too: without rules there is one. Producers hear of the stream, in the protocol's numbers."""
+    program = _linear(rules=())
+    lent, out = _call(driver, program, 6, 40, 24, stream=77)
+    assert {stream for _, stream in driver.calls} == {77}
+    assert [name for name, _ in driver.calls] == ["alloc", "copy", "alloc", "launch", "launch", "free", "free"]
+    assert lent[0].streams == out.streams == [77]
+    lent, _ = _call(driver, program, 6, 40, 24, stream=SimpleNamespace(cuda_stream=5))
+    assert lent[1].streams == [5]
+    lent, _ = _call(driver, program, 6, 40, 24)
+    assert lent[1].streams == [1]
+    with pytest.raises(TypeError, match="a list is no stream"):
+        _call(driver, program, 6, 40, 24, stream=[])
+
+
+def test_parts_of_larger_arrays(driver: EmulatedDriver) -> None:
+    """A tensor may begin inside its memory."""
+    x, w, b = _arrays(8, 40, 24)
+    lent = [DeviceArray(driver, array) for array in (x, w, b)]
+    whole = np.zeros((8, 24), np.float32)
+    driver.memory[x[2:].ctypes.data] = x[2:]
+    driver.memory[whole[2:].ctypes.data] = whole[2:]
+    _linear()(DeviceArray(driver, x[2:]), 2.0, *lent[1:], out=DeviceArray(driver, whole[2:]))
+    np.testing.assert_allclose(whole[2:], _expected(x[2:], w, b), 1e-4, 1e-4)
+    assert not whole[:2].any()
+
+
+def test_weights_are_given_once(driver: EmulatedDriver) -> None:
+    x, w, b = _arrays(6, 40, 24)
+    program = _linear().with_weights(W=DeviceArray(driver, w), b=DeviceArray(driver, b))  # type: ignore[attr-defined]
+    assert program.inputs == ("X", "lam")
+    out = DeviceArray(driver, np.zeros((6, 24), np.float32))
+    program(DeviceArray(driver, x), 2.0, out=out)
+    np.testing.assert_allclose(out.array, _expected(x, w, b), 1e-4, 1e-4)
+
+
+def test_results_are_made_by_the_arrays_library(driver: EmulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tensor(DeviceArray):
+        pass
+
+    Tensor.__module__ = "torch"
+
+    def empty(shape: tuple[int, ...], dtype: Any, device: str) -> Tensor:
+        assert device == "cuda:0"
+        return Tensor(driver, np.full(shape, np.nan, dtype))
+
+    current = SimpleNamespace(current_stream=lambda: SimpleNamespace(cuda_stream=9))
+    torch = SimpleNamespace(empty=empty, cuda=current, float32=np.float32)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    x, w, b = _arrays(6, 40, 24)
+    found = _linear()(Tensor(driver, x), 2.0, Tensor(driver, w), Tensor(driver, b))
+    assert isinstance(found, Tensor)
+    np.testing.assert_allclose(found.array, _expected(x, w, b), 1e-4, 1e-4)
+    assert {stream for _, stream in driver.calls} == {9}
+    with pytest.raises(TypeError, match="`out` is needed: no array of float32 on the GPU can be made here for Y"):
+        _linear()(DeviceArray(driver, x), 2.0, DeviceArray(driver, w), DeviceArray(driver, b))
+
+
+def test_arrays_that_do_not_fit(driver: EmulatedDriver) -> None:
+    program = _linear()
+    x, w, b = _arrays(6, 40, 24)
+    good = DeviceArray(driver, x), 2.0, DeviceArray(driver, w), DeviceArray(driver, b)
+    y = DeviceArray(driver, np.zeros((6, 24), np.float32))
+    doubles, halves = DeviceArray(driver, b.astype(np.float64)), DeviceArray(driver, b.astype(ml_dtypes.bfloat16))
+    faults: list[tuple[tuple[Any, ...], Any, type[Exception], str]] = [
+        (good[:3], y, TypeError, r"4 arrays are needed \(X, lam, W, b\), 3 were given"),
+        ((x, *good[1:]), y, ValueError, "X is not on a GPU: move it there, or compile for the target cpp"),
+        (([1.0], *good[1:]), y, ValueError, "X must be an array on a GPU, not list"),
+        ((DeviceArray(driver, x, (2, 1)), *good[1:]), y, ValueError, "X is on GPU 1, and the program runs on GPU 0"),
+        ((*good[:3], doubles), y, ValueError, "b is of f64, but f32 is needed"),
+        ((*good[:3], halves), y, ValueError, "b is of bf16, but f32 is needed"),
+        ((*good[:3], DeviceArray(driver, b, code=5)), y, ValueError, "b is of a type that programs do not have"),
+        ((DeviceArray(driver, x[:, ::2]), *good[1:]), y, ValueError, "X has gaps between its rows, or is transposed"),
+        ((DeviceArray(driver, x.T), *good[1:]), y, ValueError, "X has gaps between its rows, or is transposed"),
+        ((*good[:3], DeviceArray(driver, b[:5])), y, ValueError, "b has n = 5, another array n = 24"),
+        ((*good[:3], DeviceArray(driver, w)), y, ValueError, r"b\[n\] was given an array of shape \(40, 24\)"),
+        (good, DeviceArray(driver, x), ValueError, r"the array for Y has shape \(6, 40\), but \(6, 24\) is needed"),
+        (good, DeviceArray(driver, w[:6]), ValueError, "the array for Y overlaps that of W"),
+    ]
+    for arrays, out, kind, message in faults:
+        with pytest.raises(kind, match=message):
+            program(*arrays, out=out)
+    assert "launch" not in {name for name, _ in driver.calls}
+    assert driver.context_depth == 0
+
+
+def test_what_a_program_assumes_is_checked(driver: EmulatedDriver) -> None:
+    text = "program root\nindex n = 4\ninput s[n] : f32\nassume positive(s)\noutput r[n] = sqrt(s[n])\n"
+    program = bbrewrite.compile(text, target="cuda")
+    out = DeviceArray(driver, np.zeros(4, np.float32))
+    program(DeviceArray(driver, np.arange(1, 5, dtype=np.float32)), out=out, stream=3)
+    assert driver.calls == [("synchronise", 3), ("launch", 3)]
+    with pytest.raises(ValueError, match=r"the program assumes positive\(s\), but not so at \[0\]"):
+        program(DeviceArray(driver, np.arange(4, dtype=np.float32)), out=out)
+
+
+def test_reads_that_leave_their_tensor_are_refused(driver: EmulatedDriver) -> None:
+    text = "program shifted\nindex m = 4, n = m\ninput X[m] : f32\noutput Y[n] = where(n < 3, X[n + 1], 0)\n"
+    program = bbrewrite.compile(text, target="cuda")
+    array, out = (DeviceArray(driver, np.zeros(3, np.float32)) for _ in range(2))
+    with pytest.raises(InputError, match="X"):
+        program(array, out=out)
+
+
+def test_tf32_is_for_gpus() -> None:
+    with pytest.raises(ValueError, match='tf32 is for the target "cuda"'):
+        bbrewrite.compile(LINEAR, tf32=True)
