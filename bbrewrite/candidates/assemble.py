@@ -97,6 +97,15 @@ class _Assembly:
             self._indices = self._indices.with_index(Index(name, same_as=root))
         return name
 
+    def share_index(self, index: Index) -> str:
+        """The name of an index for the shares of a loop: one for each number of shares."""
+        name = index.name
+        while name in self._taken:
+            name += "_"
+        if name not in self._indices:
+            self._indices = self._indices.with_index(replace(index, name=name))
+        return name
+
     def index(self, name: str) -> Index:
         """The whole program's index of that name."""
         return self._indices[name]
@@ -119,6 +128,9 @@ class _Part:
         self._places = candidate.tensors
         self._names = dict(candidate.indices)
         table = plan.kernels.indices
+        for index in table:
+            if index.is_share:
+                self._names[index.name] = whole.share_index(index)
         for number, index in enumerate(i for i in table if i.name not in self._names):
             root = whole.index(self._names[table.root(index.name)])
             self._names[index.name] = whole.extra_index(root.same_as or root.name, number)

@@ -122,7 +122,11 @@ def entry_point(program: KernelProgram, name: str, taken: frozenset[str] = froze
     names = Names(taken)
     tensors = tuple((tensor, names.fresh(tensor.name)) for tensor in (*program.inputs, *program.outputs))
     buffers = tuple((buffer, names.fresh(buffer.name)) for buffer in owned_buffers(program))
-    extents = tuple((index.name, names.fresh(f"size_{index.name}")) for index in program.indices if not index.same_as)
+    extents = tuple(
+        (index.name, names.fresh(f"size_{index.name}"))
+        for index in program.indices
+        if not index.same_as and not index.is_share
+    )
     arguments = (*tensors, *buffers)
     pointers = _pointers(program, {tensor.name: argument for tensor, argument in arguments}, dict(extents))
     return EntryPoint(name, arguments, extents, pointers)

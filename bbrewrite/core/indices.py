@@ -16,13 +16,15 @@ class Index:
     `extent` is None while open. `same_as` names the index whose extent this one has (always a root: an
     index without `same_as`). `block` is the number of elements a block spans, None for a point loop.
     `block_is_fixed` tells a user's choice, which planning keeps, from a starting value; printed programs do not
-    show it, so it does not take part in comparison.
+    show it, so it does not take part in comparison. The positions of one that `is_share` are the shares of a loop that
+    planning split: its extent is no choice of callers.
     """
 
     name: str
     extent: int | None = None
     same_as: str | None = None
     block: int | None = None
+    is_share: bool = False
     block_is_fixed: bool = field(default=False, compare=False)
 
 
@@ -83,6 +85,11 @@ class IndexTable:
         return IndexTable.of(
             [replace(i, extent=extents[i.name]) if i.name in extents and not i.same_as else i for i in self]
         )
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """The extents that planning chose."""
+        return {index.name: index.extent for index in self if index.is_share and index.extent is not None}
 
     def with_index(self, index: Index) -> IndexTable:
         """The table with one more index at its end."""

@@ -99,7 +99,7 @@ type Argument = Array | Output | int | float
 
 @dataclass(frozen=True)
 class Report:
-    """What one launch did. Bytes are counted for each block, as its threads ask for them."""
+    """What one launch did. Bytes are counted for each block, as its warps ask for them."""
 
     faults: tuple[str, ...]  # sentences, the first of each kind and place
     fault_counts: dict[str, int]

@@ -67,6 +67,7 @@ class EmulatedProgram:
         seed: int = 0,
     ) -> EmulatedRun:
         """Runs everything. Raises ValueError where the extents do not suit the program, as its launcher would."""
+        extents = {**extents, **self.program.indices.shares}
         memory: dict[str, Array] = {}
         for tensor in self.program.inputs:
             memory[tensor.name] = np.ascontiguousarray(arrays[tensor.name], _storage(tensor)).reshape(

@@ -88,14 +88,18 @@ class _KernelRun:
                     self._assign(target, Local(source.name, source.list_indices))
                 case Barrier():
                     pass
-                case Loop(index, inner, _, bounds):
-                    self._loop(index, inner, bounds or LoopBounds())
+                case Loop(index, inner, _, bounds, share):
+                    self._loop(index, inner, bounds or LoopBounds(), share)
 
-    def _loop(self, index: str, body: tuple[Statement, ...], bounds: LoopBounds) -> None:
+    def _loop(self, index: str, body: tuple[Statement, ...], bounds: LoopBounds, share: str) -> None:
         positions = self._terms.positions
         outer = self._point.get(index)
         self._point.pop(index, None)
         first, past = block_range(bounds, positions.block(index) or 1, positions.trips(index), self._extreme)
+        if share:
+            length = -(-max(0, past - first) // positions.trips(share))
+            first = first + self._point[share] * length
+            past = min(past, first + length)
         for number in range(first, past):
             self._point[index] = number
             if possible(bounds.test, self._extreme):

@@ -218,7 +218,9 @@ class _Place:
         narrowed = self.narrowed
         if loop.bounds is not None:
             narrowed = (*narrowed, NarrowedLoop(loop.index, loop.bounds, frozenset(self.loops)))
-        return _Place((*self.loops, loop.index), loop.index if loop.shared else self.shared, narrowed)
+        # What is shared out among positions of the grid happens once for all of them.
+        around = tuple(index for index in self.loops if index != loop.share)
+        return _Place((*around, loop.index), loop.index if loop.shared else self.shared, narrowed)
 
     def around(self, indices: tuple[str, ...]) -> _Place:
         """The place with loops over further indices, which the statement runs over by itself."""

@@ -67,13 +67,15 @@ class Loop:
     """A serial loop over the blocks of an index, or over its positions where it is a point index.
 
     The iterations of a `shared` loop are shared out among the processors, in contiguous runs. With `bounds` only some
-    of the blocks are visited: the iterations of the others would change nothing.
+    of the blocks are visited: the iterations of the others would change nothing. Where `share` names an index of the
+    grid, those that are visited are shared out among its positions in runs of equal length.
     """
 
     index: str
     body: tuple[Statement, ...]
     shared: bool = False
     bounds: LoopBounds | None = None
+    share: str = ""
 
 
 @dataclass(frozen=True)

@@ -41,12 +41,22 @@ from bbrewrite.plan.states import (
 
 
 @dataclass(frozen=True)
+class State:
+    """What an accumulator is: a component of a monoid's state. `names` are the accumulators of all its components."""
+
+    monoid: str
+    component: int
+    names: Mapping[int, str]
+
+
+@dataclass(frozen=True)
 class Nest:
     """A built nest. `recomputed` are the values computed again in other loops: keeping them is an option."""
 
     body: tuple[Statement, ...]
     recomputed: frozenset[Term]
     accumulators: Mapping[str, str]  # accumulators of one component by name, with their monoids
+    states: Mapping[str, State]  # all accumulators by name
 
 
 class NestBuilder:
@@ -74,6 +84,7 @@ class NestBuilder:
         self._in_loop: dict[tuple[DraftLoop, Term], Instance] = {}
         self._recomputed: set[Term] = set()
         self._accumulators: dict[str, str] = {}
+        self._roles: dict[str, State] = {}
 
     def build(self) -> Nest:
         """The nest of the kernel's named values and stores."""
@@ -81,7 +92,12 @@ class NestBuilder:
             self._place_at_home(term)
         for output in self._kernel.outputs:
             self._place_store(output)
-        return Nest(self._draft.statements(), frozenset(self._recomputed), MappingProxyType(self._accumulators))
+        return Nest(
+            self._draft.statements(),
+            frozenset(self._recomputed),
+            MappingProxyType(self._accumulators),
+            MappingProxyType(self._roles),
+        )
 
     # Placement
 
@@ -132,6 +148,7 @@ class NestBuilder:
         loop_at = loop_position(path, len(base), term.index)
         state = self._add_state(term, 0, _stem(term), path, loop_at)
         self._accumulators[state.name] = term.monoid
+        self._roles[state.name] = State(term.monoid, 0, {0: state.name})
         right = self._expression(element, path, None)
         names = {monoid.left[0]: Local(state.name), monoid.right[0]: right}
         self._draft.insert(path, DraftLine(Update, state.name, substituted(monoid.combine[0], names)), None)
@@ -176,6 +193,9 @@ class NestBuilder:
                         term, monoid, component, elements[component], shared[component], loop_path, nest[depth:]
                     )
                 states[component] = self._states[key]
+        for component, state in states.items():
+            known = {c: other.name for c, other in states.items()}
+            self._roles[state.name] = State(monoid.name, component, known)
         finish = substituted(monoid.finish, {monoid.state[c]: Local(state.name) for c, state in states.items()})
         payload = next((states[c] for c in wanted if c not in bases), states[wanted[-1]])
         assert len(payload.path) == loop_at

@@ -171,7 +171,7 @@ class _Planner:
     def _price(self, form: KernelForm) -> float:
         kernel = kernel_term(form, self._lists)
         tensors = {tensor.name: tensor for tensor in self._program.inputs} | self._lists.tensors
-        return self._schedule(kernel, tensors).cost.seconds
+        return self._schedule(kernel, tensors).seconds
 
     def _schedule(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> Scheduled:
         if kernel not in self._scheduled:
@@ -194,17 +194,21 @@ class _Planner:
         tensors |= {output.tensor.name: output.tensor for kernel in parts.kernels for output in kernel.outputs}
         chosen = [self._schedule(kernel, tensors) for kernel in parts.kernels]
         outputs = tuple(tensors[name] for name in terms)
+        indices = self._indices
+        for item in chosen:
+            if item.shares is not None and item.shares.name not in indices:
+                indices = indices.with_index(item.shares)
         kernels = KernelProgram(
             self._program.name,
-            self._indices,
+            indices,
             self._program.inputs,
-            parts.buffers,
+            (*parts.buffers, *(buffer for item in chosen for buffer in item.buffers)),
             outputs,
-            tuple(item.kernel for item in chosen),
+            tuple(kernel for item in chosen for kernel in item.kernels),
         )
         notes = tuple(note for item in chosen for note in item.notes)
         fused = fused_program(parts, self._program, self._indices)
-        return Plan(terms, fused, kernels, tuple(item.cost for item in chosen), notes)
+        return Plan(terms, fused, kernels, tuple(cost for item in chosen for cost in item.costs), notes)
 
     def _notes(self, bound_left: float, plan: Plan, part: Mapping[str, str]) -> tuple[str, ...]:
         """Why nothing or not everything was fused, and how far off the plan may be where a limit was met."""

@@ -52,9 +52,10 @@ def _body(body: tuple[Statement, ...], table: OperatorTable, indent: str) -> Ite
                 yield f"{indent}{_declared(target)} = merge {monoid} of {_named(source)}"
             case Barrier():
                 yield f"{indent}barrier"
-            case Loop(index, inner, shared, bounds):
+            case Loop(index, inner, shared, bounds, share):
                 range_text = print_bounds(bounds, table) if bounds else ""
-                yield f"{indent}for {index}{range_text}{' shared out' if shared else ''}:"
+                among = f" shared out among {share}" if share else " shared out" if shared else ""
+                yield f"{indent}for {index}{range_text}{among}:"
                 yield from _body(inner, table, indent + _INDENT)
 
 

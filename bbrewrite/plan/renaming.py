@@ -54,9 +54,9 @@ class KernelRenaming:
                 return Merge(self._block(target), self._block(source), monoid)
             case Barrier():
                 return statement
-            case Loop(index, body, shared, bounds):
+            case Loop(index, body, shared, bounds, share):
                 renamed = renamed_bounds(bounds, self._term) if bounds else None
-                return Loop(self._index(index), self._body(body), shared, renamed)
+                return Loop(self._index(index), self._body(body), shared, renamed, self._index(share))
 
     def _block(self, block: LocalBlock) -> LocalBlock:
         axes = tuple(map(self._index, block.type.axes))

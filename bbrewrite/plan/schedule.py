@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrewrite.core.indices import IndexTable
+from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Read, Reduce, Term, walk
@@ -31,6 +31,7 @@ from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.split import split_reduction
 from bbrewrite.plan.term_costs import LARGEST_BLOCK
+from bbrewrite.plan.two_launches import TwoLaunches, split_in_two
 
 # Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
 BLOCK_SIZES = (1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -49,15 +50,29 @@ NESTS_REFINED = 2
 REFINED_WITHIN = 1.1
 # Splitting a reduction is tried where the grid has fewer cells than this for each processor.
 SPLIT_BELOW = 2
+# On a GPU a reduction is split over two launches, into one of these numbers of shares, and at most so many blocks of
+# threads for each processor.
+SHARES = (2, 4, 8, 16, 32, 64, 128)
+SHARED_UP_TO = 8
 
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A kernel with the cost that the model gives it; `notes` are sentences on what local memory did not allow."""
+    """A kernel with the cost that the model gives it; `notes` are sentences on what local memory did not allow.
 
-    kernel: Kernel
-    cost: Cost
+    Where its reduction is split over a GPU there are two kernels, with `buffers` between them, whose first index is
+    `shares`.
+    """
+
+    kernels: tuple[Kernel, ...]
+    costs: tuple[Cost, ...]
     notes: tuple[str, ...]
+    buffers: tuple[Tensor, ...] = ()
+    shares: Index | None = None
+
+    @property
+    def seconds(self) -> float:
+        return sum(cost.seconds for cost in self.costs)
 
 
 @dataclass(frozen=True)
@@ -130,11 +145,82 @@ class _Search:
         refined = [start for start in started[:NESTS_REFINED] if start.cost.seconds <= limit]
         descended = [choice for start in refined for choice in self._descent(start)]
         best = min(map(self._with_block_sizes, descended), key=lambda choice: choice.rank)
-        return self._finished(best, self._notes(best))
+        whole = self._finished(best, self._notes(best))
+        # Two launches: what is split must be worth more than one.
+        fills = self._cells(best) >= SPLIT_BELOW * self._machine.threads
+        if may_split or fills or whole.seconds <= 2 * self._machine.target.launch_seconds:
+            return whole
+        return min([whole, *self._launched_twice(best)], key=lambda found: found.seconds)
 
     def _started(self, grid: tuple[str, ...]) -> Iterator[_Choice]:
         """Nests of a grid in all loop orders, with nothing kept local yet."""
         yield from self._different(grid, [(order, None) for order in self._orders(grid)])
+
+    def _launched_twice(self, best: _Choice) -> Iterator[Scheduled]:
+        """Schedules of two kernels, the first of which shares out a reduction's loop."""
+        for index in self._reduced:
+            found = self._splittable(best, index)
+            if found is None:
+                continue
+            nest, grid = found
+            cells = prod(
+                -(-self._extent(i) // (GPU_BLOCK_SIZES[-1] if self._indices.is_blocked(i) else 1)) for i in grid
+            )
+            most = self._extent(index) // (GPU_BLOCK_SIZES[0] if self._indices.is_blocked(index) else 1)
+            for count in SHARES:
+                if count <= most and cells * count <= SHARED_UP_TO * self._machine.threads:
+                    yield self._with_shares(nest, grid, index, count)
+
+    def _splittable(self, choice: _Choice, index: str) -> tuple[Nest, tuple[str, ...]] | None:
+        """The nest, or one with a loop instead of the grid's blocks along an index that is no axis of all states."""
+        if self._two_launches(choice.nest, choice.grid, index, "shares") is not None:
+            return choice.nest, choice.grid
+        for dropped in reversed([i for i in choice.grid if self._indices.is_blocked(i)]):
+            grid = tuple(i for i in choice.grid if i != dropped)
+            inner = self._built(grid, (*choice.order, dropped), choice.kept, None)
+            if inner is not None and self._two_launches(inner.nest, grid, index, "shares") is not None:
+                return inner.nest, grid
+        return None
+
+    def _two_launches(self, nest: Nest, grid: tuple[str, ...], index: str, shares: str) -> TwoLaunches | None:
+        name = self._kernel.name
+        return split_in_two(nest.body, nest.states, index, shares, grid, name, self._indices, self._table)
+
+    def _with_shares(self, nest: Nest, grid: tuple[str, ...], index: str, count: int) -> Scheduled:
+        shares = Index(self._indices.fresh_name(f"shares_{count}"), count, is_share=True)
+        two = self._two_launches(nest, grid, index, shares.name)
+        assert two is not None
+        tensors = {**self._tensors, **{tensor.name: tensor for tensor in two.states}}
+        table = self._indices.with_index(shares)
+        outputs = tuple(output.tensor for output in self._kernel.outputs)
+        name = self._kernel.name
+        first = self._priced(f"{name}_{index}", two.first, (*grid, shares.name), table, tensors, two.states)
+        second = self._priced(name, two.second, grid, table, tensors, outputs)
+        return Scheduled((first[0], second[0]), (first[1], second[1]), (), two.states, shares)
+
+    def _priced(
+        self,
+        name: str,
+        body: tuple[Statement, ...],
+        grid: tuple[str, ...],
+        table: IndexTable,
+        tensors: Mapping[str, Tensor],
+        writes: tuple[Tensor, ...],
+    ) -> tuple[Kernel, Cost]:
+        """A kernel of a split reduction at the best block sizes found."""
+        gpu = self._machine.target.gpu
+        assert gpu is not None
+        typing = Typing(self._table, table, tensors)
+        used = (*self._used, *table.shares)
+        extents = {index.name: self._extent(index.name) for index in self._indices} | table.shares
+        events = summarise(body, grid, self._table, typing, tensors)
+        costs = GpuNestCosts(events, body, grid, used, extents, table, tensors, self._machine, gpu)
+        ones = np.ones((len(used) - len(self._used), self._combinations.shape[1]))
+        combinations = np.concatenate([self._combinations, ones])
+        position, _ = costs.cheapest(combinations)
+        start = tuple(int(size) for size in combinations[:, position])
+        blocks, cost = self._descended(costs, start)
+        return self._kernel_of(name, table, dict(zip(used, blocks, strict=True)), grid, body, tensors, writes), cost
 
     def _started_split(self) -> Iterator[_Choice]:
         """Nests without a grid whose outermost reduction is shared by all processors."""
@@ -273,16 +359,21 @@ class _Search:
 
     def _with_block_sizes(self, choice: _Choice) -> _Choice:
         """The choice with the block sizes that descent along one index after another finds."""
-        best, cost = choice.blocks, choice.cost
+        blocks, cost = self._descended(choice.costs, choice.blocks)
+        return replace(choice, blocks=blocks, cost=cost)
+
+    def _descended(self, costs: NestCosts, start: tuple[int, ...]) -> tuple[tuple[int, ...], Cost]:
+        best = start
+        _, cost = costs.cheapest(_columns([best]))
         for _ in range(DESCENT_ROUNDS):
             before = best
             for place, options in enumerate(self._options):
                 trials = [best, *((*best[:place], size, *best[place + 1 :]) for size in options)]
-                position, cost = choice.costs.cheapest(_columns(trials))
+                position, cost = costs.cheapest(_columns(trials))
                 best = trials[position]
             if best == before:
                 break
-        return replace(choice, blocks=best, cost=cost)
+        return best, cost
 
     def _block_options(self, name: str) -> list[int]:
         index = self._indices[name]
@@ -338,26 +429,33 @@ class _Search:
 
     def _finished(self, choice: _Choice, notes: tuple[str, ...]) -> Scheduled:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
+        outputs = tuple(output.tensor for output in self._kernel.outputs)
+        body, name = choice.nest.body, self._kernel.name
+        kernel = self._kernel_of(name, self._indices, blocks, choice.grid, body, self._tensors, outputs)
+        return Scheduled((kernel,), (choice.cost,), notes)
+
+    def _kernel_of(
+        self,
+        name: str,
+        table: IndexTable,
+        blocks: Mapping[str, int],
+        grid: tuple[str, ...],
+        body: tuple[Statement, ...],
+        tensors: Mapping[str, Tensor],
+        writes: tuple[Tensor, ...],
+    ) -> Kernel:
         indices = IndexTable.of(
             [
                 replace(index, block=blocks[index.name]) if index.block is not None and index.name in blocks else index
-                for index in self._indices
+                for index in table
             ]
         )
         reads: dict[str, Tensor] = {}
-        for _, statement in _with_loops(choice.nest.body, ()):
+        for _, statement in _with_loops(body, ()):
             for term in walk(statement.expression):
                 if isinstance(term, Read):
-                    reads.setdefault(term.tensor, self._tensors[term.tensor])
-        kernel = Kernel(
-            self._kernel.name,
-            indices,
-            choice.grid,
-            choice.nest.body,
-            tuple(reads.values()),
-            tuple(output.tensor for output in self._kernel.outputs),
-        )
-        return Scheduled(kernel, choice.cost, notes)
+                    reads.setdefault(term.tensor, tensors[term.tensor])
+        return Kernel(name, indices, grid, body, tuple(reads.values()), writes)
 
 
 def _loops_of(term: Term) -> frozenset[str]:

@@ -116,6 +116,7 @@ class GpuProgram:
 
     def launch(self, places: Mapping[str, int], extents: Mapping[str, int], stream: int = 0) -> None:
         """Launches every kernel on arrays at these addresses of the device, buffers among them."""
+        extents = {**extents, **self._program.indices.shares}
         for kernel in self._source.kernels:
             kernel.check(extents)
         for kernel, function in zip(self._source.kernels, self._functions, strict=True):
@@ -131,6 +132,7 @@ class GpuProgram:
         """Launches every kernel on inputs and outputs at these addresses. Memory for buffers is taken and given back in
         the order of the stream, so that calls on several streams, or of several threads, do not meet in it.
         """
+        extents = {**extents, **self._program.indices.shares}
         owned: dict[str, int] = {}
         try:
             for buffer in owned_buffers(self._program):
@@ -146,6 +148,7 @@ class GpuProgram:
         self, arrays: Mapping[str, Array], extents: Mapping[str, int], most_runs: int = 1
     ) -> tuple[dict[str, Array], tuple[float, ...]]:
         """The outputs as NumPy arrays, and the milliseconds of each run by the device's own clock."""
+        extents = {**extents, **self._program.indices.shares}
         owned: list[Any] = []
         places: dict[str, int] = {}
         try:

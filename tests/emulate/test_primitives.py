@@ -117,6 +117,14 @@ def test_shuffle(mode: str, offset: int) -> None:
     np.testing.assert_array_equal(found, _INTEGERS[source].view(np.uint32))
 
 
+def test_what_a_whole_warp_asks_for_moves_once() -> None:
+    values, out = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    body = "ld.global.u32 %r2, [%rd3];\nld.global.u32 %r3, [%rd1];\nadd.u32 %r4, %r2, %r3;\nst.global.u32 [%rd2], %r4;"
+    report = run(body, [values, Output(out)], threads=64)
+    assert report.ok, report.faults
+    assert report.loaded_bytes.tolist() == [2 * 4 + 64 * 4]
+
+
 def test_votes() -> None:
     found = _computed("setp.lt.s32 %p1, %r2, 0;\nvote.sync.ballot.b32 %r3, %p1, -1;", _INTEGERS)
     expected = sum(1 << lane for lane in range(32) if _INTEGERS[lane] < 0)

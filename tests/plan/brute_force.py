@@ -85,8 +85,8 @@ class BruteForce:
                 for name, (indices, body) in zip(stores, bodies, strict=True)
             )
             kernel = KernelTerm("_".join(stores), outputs)
-            cost = schedule(kernel, self._indices, self._tensors, self._table, self._machine).cost
-            found[reads] = min(found.get(reads, inf), cost.seconds)
+            seconds = schedule(kernel, self._indices, self._tensors, self._table, self._machine).seconds
+            found[reads] = min(found.get(reads, inf), seconds)
         return [Priced(frozenset(stores), reads, seconds) for reads, seconds in found.items()]
 
     def _stored(self, identifier: int) -> tuple[str, ...]:

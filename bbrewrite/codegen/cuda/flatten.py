@@ -87,7 +87,7 @@ def _statements(memory: KernelMemory, body: tuple[Statement, ...], bound: frozen
     for statement in body:
         if isinstance(statement, Loop):
             inner = _statements(memory, statement.body, bound | {statement.index})
-            scope.steps.append(Repeat(statement.index, inner, bounds=statement.bounds))
+            scope.steps.append(Repeat(statement.index, inner, bounds=statement.bounds, share=statement.share))
             scope.wrote(frozenset(name for step in walk_steps(inner) for name in names_used(step)))
             continue
         assert isinstance(statement, Let | Update | Store), "reductions are not split among the blocks of a grid"

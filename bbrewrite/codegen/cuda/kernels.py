@@ -72,7 +72,15 @@ def print_kernel(
     kernel: Kernel, table: OperatorTable, functions: UserFunctions, names: Names, gpu: Gpu
 ) -> KernelFunction:
     """The CUDA function of a kernel. Raises BlockTypeError for an ill-typed kernel, and DoesNotFit."""
-    looped = tuple(sorted({kernel.indices.root(index) for index in kernel.loops - set(kernel.grid)}))
+    looped = tuple(
+        sorted(
+            {
+                kernel.indices.root(index)
+                for index in kernel.loops - set(kernel.grid)
+                if not kernel.indices[index].is_share
+            }
+        )
+    )
     kernel, single = without_single_loops(kernel)
     flat = flatten(kernel, table, gpu.tf32)
     warps = warps_of(flat, kernel.indices)
@@ -276,7 +284,19 @@ class _KernelPrinter:
         first, end = printer.block_range(step.bounds or LoopBounds(), step.index)
         for line in printer.lines:
             self._writer.line(line)
-        return first, end or self._scope.steps_of(step.index)
+        end = end or self._scope.steps_of(step.index)
+        if not step.share:
+            return first, end
+        number, size = self._scope.index(step.share).number, self._scope.size(step.share)
+        names = [self._names.fresh(f"{step.index}_{part}") for part in ("share", "first", "end")]
+        length, own_first, own_end = names
+        visited = f"{end} - {first}" if first != "0" else end
+        self._writer.line(f"const int64_t {length} = bb_blocks({visited}, {size});")
+        start = f"{number} * {length}" if first == "0" else f"{first} + {number} * {length}"
+        self._writer.line(f"const int64_t {own_first} = {start};")
+        within = f"{own_first} + {length} < {end} ? {own_first} + {length} : {end}"
+        self._writer.line(f"const int64_t {own_end} = {within};")
+        return own_first, own_end
 
     def _for(self, index: str, first: str, end: str) -> str:
         number = self._scope.index(index).number

@@ -53,7 +53,12 @@ def print_cuda(program: KernelProgram, table: OperatorTable, gpu: Gpu) -> CudaSo
     functions = FunctionPrinter(table, names)
     kernels = tuple(print_kernel(kernel, table, functions, names, gpu) for kernel in program.kernels)
     entry = entry_point(program, name, frozenset({"stream", "error", *(kernel.name for kernel in kernels)}))
-    parts = [_PRELUDE, *functions.definitions, *(kernel.text for kernel in kernels), _launcher(kernels, entry)]
+    parts = [
+        _PRELUDE,
+        *functions.definitions,
+        *(kernel.text for kernel in kernels),
+        _launcher(kernels, entry, program.indices.shares),
+    ]
     return CudaSource("\n".join(parts), kernels, entry)
 
 
@@ -67,13 +72,13 @@ def launcher_declaration(entry: EntryPoint) -> str:
     return signature(f'extern "C" cudaError_t {entry.name}', taken)
 
 
-def _launcher(kernels: tuple[KernelFunction, ...], entry: EntryPoint) -> str:
-    extents = dict(entry.extent_arguments)
+def _launcher(kernels: tuple[KernelFunction, ...], entry: EntryPoint, shares: Mapping[str, int]) -> str:
+    extents = {**dict(entry.extent_arguments), **{name: str(extent) for name, extent in shares.items()}}
     writer = Writer()
     writer.line("// Launches the kernels one after another on a stream; one that has nothing to write is left out.")
     with writer.block(launcher_declaration(entry)):
         looped = {root for kernel in kernels for root in kernel.looped}
-        tests = [f"{name} < {1 if root in looped else 0}" for root, name in extents.items()]
+        tests = [f"{name} < {1 if root in looped else 0}" for root, name in entry.extent_arguments]
         limits = {(root, limit) for kernel in kernels for root, limit in kernel.limits}
         tests += [f"{extents[root]} > {limit}" for root, limit in sorted(limits)]
         if tests:
@@ -87,7 +92,8 @@ def _launcher(kernels: tuple[KernelFunction, ...], entry: EntryPoint) -> str:
             writer.line("if (error != cudaSuccess) return error;")
             launch = f"{kernel.name}<<<unsigned({blocks}), {kernel.threads}, {kernel.shared_bytes}, stream>>>"
             # A launch without blocks would be refused.
-            tests = [f"{name} > 0" for name in dict.fromkeys(extents[root] for root, _ in kernel.grid)]
+            given = dict(entry.extent_arguments)
+            tests = [f"{given[root]} > 0" for root in dict.fromkeys(root for root, _ in kernel.grid) if root in given]
             condition = f"if ({' && '.join(tests)}) " if tests else ""
             writer.line(f"{condition}{launch}({', '.join(passed)});")
             writer.line("error = cudaGetLastError();")

@@ -105,7 +105,8 @@ class Repeat:
 
     An `unrolled` one has as many iterations as the extents that were planned for need, as lists in registers demand.
     `ahead` are copies that a ring of tiles begins some iterations before the one that uses them. With `bounds`, which
-    are a range of positions, only the blocks that meet it are visited.
+    are a range of positions, only the blocks that meet it are visited, and where `share` names an index of the grid,
+    those of its position.
     """
 
     index: str
@@ -113,6 +114,7 @@ class Repeat:
     unrolled: bool = False
     ahead: tuple[Stage, ...] = ()
     bounds: LoopBounds | None = None
+    share: str = ""
 
 
 @dataclass(frozen=True)

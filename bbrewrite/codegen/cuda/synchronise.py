@@ -167,6 +167,6 @@ def _loop(loop: Repeat, state: _State, tiles: frozenset[str]) -> list[Step]:
         if again == entered:
             break
         entered = again
-    # Without bounds there is an iteration: extents are at least 1.
-    state.become(entered if loop.bounds is not None else inner)
+    # Without bounds or shares there is an iteration: extents are at least 1.
+    state.become(entered if loop.bounds is not None or loop.share else inner)
     return [*before, replace(loop, body=body)]

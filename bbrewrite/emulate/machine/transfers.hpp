@@ -85,13 +85,14 @@ class Transfers {
     return warp.stack.data() + lane * launch_.local_bytes + offset;
   }
 
-  uint8_t* accessed(Warp& warp, int lane, const Instruction& at, Bits address, int size, bool writes) {
+  // Bytes are counted where they move; a number that a whole warp asks for moves once.
+  uint8_t* accessed(Warp& warp, int lane, const Instruction& at, Bits address, int size, bool writes, bool moves = true) {
     if (at.mode == mode::k_local || (at.mode == mode::k_generic && int64_t(address) >= local_window))
       return local(warp, lane, address, at.mode, size);
     int64_t offset = 0;
     Space* space = space_of(at.mode, address, offset);
     if (!space) return nullptr;
-    if (space != &shared_) (writes ? launch_.stored : launch_.loaded)[block_] += size;
+    if (space != &shared_ && moves) (writes ? launch_.stored : launch_.loaded)[block_] += size;
     return writes ? space->write(offset, size, thread(warp, lane), pc_) : space->read(offset, size, thread(warp, lane), pc_);
   }
 
@@ -105,7 +106,9 @@ class Transfers {
       if (!(active >> lane & 1)) continue;
       const Bits address = addresses[lane] + Bits(at.offset);
       starts[count++] = int64_t(uint32_t(address));
-      const uint8_t* found = accessed(warp, lane, at, address, size * at.count, false);
+      const int first = std::countr_zero(active);
+      const bool moves = lane == first || addresses[lane] != addresses[first];
+      const uint8_t* found = accessed(warp, lane, at, address, size * at.count, false, moves);
       for (int k = 0; k < at.count; ++k) {
         Bits value = 0;
         if (found) std::memcpy(&value, found + k * size, size);
