@@ -24,8 +24,8 @@ class Index:
     extent: int | None = None
     same_as: str | None = None
     block: int | None = None
-    is_share: bool = False
     block_is_fixed: bool = field(default=False, compare=False)
+    is_share: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations, product
+from itertools import combinations, permutations
 from math import prod
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import OperatorTable
@@ -30,20 +27,11 @@ from bbrewrite.plan.narrowing import may_narrow, narrowed, with_ranges_only
 from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.split import split_reduction
-from bbrewrite.plan.term_costs import LARGEST_BLOCK
+from bbrewrite.plan.tried_sizes import BLOCK_SIZES, TriedSizes, columns
 from bbrewrite.plan.two_launches import TwoLaunches, split_in_two
 
-# Block sizes that are tried: multiples of register tiles, from a few rows to most of a cache.
-BLOCK_SIZES = (1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-# Sizes that share an extent out evenly are tried too: up to so many blocks for each processor, none larger than this.
-EVEN_BLOCKS = 8
-LARGEST_EVEN_BLOCK = LARGEST_BLOCK
-# The sizes of which all combinations are tried, and how many combinations at most.
-COARSE_SIZES = (16, 64, 128, 256, 512)
-COMBINATION_LIMIT = 3125
 # Loops of more than this many indices are tried in the program's order only.
 PERMUTED_INDICES = 4
-DESCENT_ROUNDS = 3
 # How many combinations of grid and loop order are refined by keeping values local.
 NESTS_REFINED = 2
 # Those that start so much slower than the fastest did not win on any program at hand.
@@ -129,9 +117,7 @@ class _Search:
         # Only states of one component can be merged block by block.
         dependent = {t.index for t in terms if isinstance(t, Reduce) and len(table.monoids[t.monoid].state) > 1}
         self._mergeable = frozenset(self._reduced) - dependent
-        self._blocks = tuple(self._starting_block(name) for name in self._used)
-        self._options = [self._block_options(name) for name in self._used]
-        self._combinations = _columns(self._coarse_combinations())
+        self._sizes = TriedSizes(self._used, indices, machine)
 
     def run(self) -> Scheduled:
         started = [choice for grid in self._grids() for choice in self._started(grid)]
@@ -215,11 +201,7 @@ class _Search:
         extents = {index.name: self._extent(index.name) for index in self._indices} | table.shares
         events = summarise(body, grid, self._table, typing, tensors)
         costs = GpuNestCosts(events, body, grid, used, extents, table, tensors, self._machine, gpu)
-        ones = np.ones((len(used) - len(self._used), self._combinations.shape[1]))
-        combinations = np.concatenate([self._combinations, ones])
-        position, _ = costs.cheapest(combinations)
-        start = tuple(int(size) for size in combinations[:, position])
-        blocks, cost = self._descended(costs, start)
+        blocks, cost = self._sizes.descended(costs, self._sizes.coarse(costs, len(table.shares))[0])
         return self._kernel_of(name, table, dict(zip(used, blocks, strict=True)), grid, body, tensors, writes), cost
 
     def _started_split(self) -> Iterator[_Choice]:
@@ -245,14 +227,6 @@ class _Search:
         """How many cells a choice's grid has."""
         blocks = dict(zip(self._used, choice.blocks, strict=True))
         return prod(-(-self._extent(index) // blocks[index]) for index in choice.grid)
-
-    def _starting_block(self, name: str) -> int:
-        index = self._indices[name]
-        if index.block is None:
-            return 1
-        if index.block_is_fixed:
-            return index.block
-        return max(1, min(64, self._extent(name)))
 
     def _extent(self, name: str) -> int:
         return self._machine.extents[self._indices.root(name)]
@@ -289,12 +263,8 @@ class _Search:
 
     def _whole(self, index: str) -> int:
         """An extent that one block can span, so that its loop has a single iteration."""
-        largest = self._block_sizes[-1] if self._machine.target.gpu else BLOCK_SIZES[-4]
+        largest = GPU_BLOCK_SIZES[-1] if self._machine.target.gpu else BLOCK_SIZES[-4]
         return largest if self._indices.is_blocked(index) else 1
-
-    @property
-    def _block_sizes(self) -> tuple[int, ...]:
-        return GPU_BLOCK_SIZES if self._machine.target.gpu else BLOCK_SIZES
 
     def _descent(self, best: _Choice) -> Iterator[_Choice]:
         """A nest, and others that keep values local, one after another while that helps."""
@@ -343,8 +313,7 @@ class _Search:
         events = summarise(nest.body, grid, self._table, self._typing, self._tensors)
         extents = {index.name: self._extent(index.name) for index in self._indices}
         costs = self._costs(events, nest.body, grid, extents)
-        position, cost = costs.cheapest(self._combinations)
-        best = tuple(int(size) for size in self._combinations[:, position])
+        best, cost = self._sizes.coarse(costs)
         return _Choice(grid, order, split, kept, nest, costs, best, cost)
 
     def _costs(
@@ -359,52 +328,8 @@ class _Search:
 
     def _with_block_sizes(self, choice: _Choice) -> _Choice:
         """The choice with the block sizes that descent along one index after another finds."""
-        blocks, cost = self._descended(choice.costs, choice.blocks)
+        blocks, cost = self._sizes.descended(choice.costs, choice.blocks)
         return replace(choice, blocks=blocks, cost=cost)
-
-    def _descended(self, costs: NestCosts, start: tuple[int, ...]) -> tuple[tuple[int, ...], Cost]:
-        best = start
-        _, cost = costs.cheapest(_columns([best]))
-        for _ in range(DESCENT_ROUNDS):
-            before = best
-            for place, options in enumerate(self._options):
-                trials = [best, *((*best[:place], size, *best[place + 1 :]) for size in options)]
-                position, cost = costs.cheapest(_columns(trials))
-                best = trials[position]
-            if best == before:
-                break
-        return best, cost
-
-    def _block_options(self, name: str) -> list[int]:
-        index = self._indices[name]
-        if index.block is None or index.block_is_fixed:
-            return []
-        extent = self._extent(name)
-        tried = set(self._block_sizes)
-        if self._machine.target.gpu is None:
-            tried |= set(self._even_shares(extent))
-        sizes = sorted(size for size in tried if size < extent)
-        return [*sizes, extent] if 1 <= extent <= self._block_sizes[-1] else sizes
-
-    def _even_shares(self, extent: int) -> Iterator[int]:
-        """Block sizes, in whole register tiles, that leave every processor the same number of blocks."""
-        columns = self._machine.target.matrix_columns
-        for blocks in range(1, EVEN_BLOCKS + 1):
-            size = -(-extent // (blocks * self._machine.threads * columns)) * columns
-            if size <= LARGEST_EVEN_BLOCK:
-                yield size
-
-    def _coarse_combinations(self) -> list[tuple[int, ...]]:
-        """Combinations of coarse block sizes; indices beyond the limit keep their starting block."""
-        choices: list[list[int]] = []
-        total = 1
-        for start, options in zip(self._blocks, self._options, strict=True):
-            coarse = [size for size in options if size in COARSE_SIZES] or [start]
-            if total * len(coarse) > COMBINATION_LIMIT:
-                coarse = [start]
-            total *= len(coarse)
-            choices.append(coarse)
-        return list(product(*choices))
 
     def _notes(self, choice: _Choice) -> tuple[str, ...]:
         """What would be loaded once if local memory were larger, and a schedule that does not fit at all."""
@@ -419,7 +344,7 @@ class _Search:
             kept = self._built(choice.grid, choice.order, choice.kept | {term}, choice.split)
             if kept is None or not isinstance(term, Read):
                 continue
-            _, cost = kept.costs.cheapest(_columns([choice.blocks]))
+            _, cost = kept.costs.cheapest(columns([choice.blocks]))
             if cost.local_bytes > capacity:
                 notes.append(
                     f"kernel {self._kernel.name} loads {term.tensor} more than once: with its blocks kept, it would"
@@ -465,10 +390,6 @@ def _loops_of(term: Term) -> frozenset[str]:
 
 def _kibibytes(count: float) -> str:
     return f"{count / 1024:.0f} KiB"
-
-
-def _columns(choices: list[tuple[int, ...]]) -> NDArray[np.float64]:
-    return np.array(choices, dtype=np.float64).T
 
 
 def _with_loops(

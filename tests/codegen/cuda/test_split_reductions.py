@@ -1,4 +1,4 @@
-"""Reductions split over two launches, where the outputs alone leave a GPU idle: planned so, right, and moved as planned.
+"""Reductions split over two launches, where outputs alone leave a GPU idle: planned so, right, and moved as planned.
 
 Planned at the sizes of models, run emulated at small ones: some have fewer blocks than there are shares.
 """
