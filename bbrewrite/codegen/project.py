@@ -127,7 +127,8 @@ def c_argument(tensor: Tensor, name: str) -> str:
 
 def described(program: KernelProgram, tensor: Tensor) -> str:
     """What an argument is, for a comment."""
-    roots = [program.indices.root(index) for index in tensor.indices]
+    shares = program.indices.shares
+    roots = [str(shares.get(index, program.indices.root(index))) for index in tensor.indices]
     shape = " x ".join(roots) or "a single number"
     return f"{_ROLES[tensor.role]}; {shape}; {_C_TYPES[tensor.element][1]}"
 

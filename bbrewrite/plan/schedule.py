@@ -170,6 +170,8 @@ class _Search:
 
     def _two_launches(self, nest: Nest, grid: tuple[str, ...], index: str, shares: str) -> TwoLaunches | None:
         name = self._kernel.name
+        while any(taken.startswith(f"{name}_") for taken in (*self._tensors, *self._indices.entries)):
+            name += "_"
         return split_in_two(nest.body, nest.states, index, shares, grid, name, self._indices, self._table)
 
     def _with_shares(self, nest: Nest, grid: tuple[str, ...], index: str, count: int) -> Scheduled:

@@ -58,8 +58,10 @@ def time_program(device: Device, program: programs.GpuProgram) -> Timed:
     loaded = GpuProgram(device, planned, source, find_nvcc().ptx(source.text))
     kinds = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 
+    extents = {**request.extents, **planned.indices.shares}
+
     def made(tensor: Any, fill: bool) -> Any:
-        shape = [request.extents[planned.indices.root(index)] for index in tensor.indices]
+        shape = [extents[planned.indices.root(index)] for index in tensor.indices]
         empty = torch.empty(shape, dtype=kinds[str(tensor.element)], device="cuda")
         return empty.normal_(std=1.0 if len(shape) > 2 else shape[0] ** -0.5) if fill else empty
 

@@ -83,17 +83,22 @@ class EmulatedDriver:
         return (0,)
 
     def cuLaunchKernel(self, function: Any, *rest: Any) -> tuple[int]:
-        blocks, _, _, threads, _, _, shared, stream, (values, _), _ = rest
+        blocks, _, _, threads, _, _, shared, stream, (values, types), _ = rest
         assert self.context_depth == 1
         self.calls.append(("launch", stream))
         arguments: list[Argument] = []
-        for value, parameter in zip(values, function.kernel.parameters, strict=True):
-            is_pointer = value in self.memory
-            arguments.append(self.memory[value].reshape(-1) if is_pointer else int(value))
-            assert parameter.size == 8
+        for value, kind in zip(values, types, strict=True):
+            arguments.append(self._from(value) if kind is ctypes.c_void_p else int(value))
         report = launch(function, blocks, threads, shared, arguments)
         assert report.ok, report.faults
         return (0,)
+
+    def _from(self, pointer: int) -> np.ndarray:
+        """The memory that begins at an address: a tensor may be a part of another."""
+        for start, array in self.memory.items():
+            if start <= pointer < start + max(1, array.nbytes):
+                return array.reshape(-1).view(np.uint8)[pointer - start :]
+        raise AssertionError(f"no memory at {pointer:x}")
 
 
 class DeviceArray:
