@@ -149,9 +149,7 @@ class _Search:
             if found is None:
                 continue
             nest, grid = found
-            cells = prod(
-                -(-self._extent(i) // (GPU_BLOCK_SIZES[-1] if self._indices.is_blocked(i) else 1)) for i in grid
-            )
+            cells = prod(-(-self._extent(i) // self._whole(i)) for i in grid)
             most = self._extent(index) // (GPU_BLOCK_SIZES[0] if self._indices.is_blocked(index) else 1)
             for count in SHARES:
                 if count <= most and cells * count <= SHARED_UP_TO * self._machine.threads:
