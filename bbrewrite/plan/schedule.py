@@ -28,7 +28,7 @@ from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.split import split_reduction
 from bbrewrite.plan.tried_sizes import BLOCK_SIZES, TriedSizes, columns
-from bbrewrite.plan.two_launches import TwoLaunches, split_in_two
+from bbrewrite.plan.two_launches import SHARED_UP_TO, SHARES, TwoLaunches, split_in_two
 
 # Loops of more than this many indices are tried in the program's order only.
 PERMUTED_INDICES = 4
@@ -38,10 +38,6 @@ NESTS_REFINED = 2
 REFINED_WITHIN = 1.1
 # Splitting a reduction is tried where the grid has fewer cells than this for each processor.
 SPLIT_BELOW = 2
-# On a GPU a reduction is split over two launches, into one of these numbers of shares, and at most so many blocks of
-# threads for each processor.
-SHARES = (2, 4, 8, 16, 32, 64, 128)
-SHARED_UP_TO = 8
 
 
 @dataclass(frozen=True)

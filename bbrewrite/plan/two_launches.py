@@ -20,6 +20,10 @@ from bbrewrite.plan.kernel import Let, LocalBlock, Loop, Statement, Store, Updat
 from bbrewrite.plan.nest import State
 from bbrewrite.plan.states import closure, substituted
 
+# The numbers of shares that are tried, and how many blocks of threads there may be for each processor.
+SHARES = (2, 4, 8, 16, 32, 64, 128)
+SHARED_UP_TO = 8
+
 
 @dataclass(frozen=True)
 class TwoLaunches:
