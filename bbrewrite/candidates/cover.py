@@ -1,9 +1,9 @@
 """The search for a cover: candidates grow atom by atom while planning them shows a use.
 
-What a candidate is worth is what its plan costs; candidates of one class are planned once, and whether a candidate
-grows past an atom is decided once for each pair of neighbouring atoms. So the number of plans depends on how many
-kinds of operators stand side by side, not on how many operators there are. Everything is counted, nothing timed: one
-program always has one cover.
+What a candidate is worth is what its plan costs; candidates of one class are planned once. Whether a candidate grows
+past an atom, and whether it is kept whole, is decided once for each kind: classes that differ in extents within a
+factor of two are of one kind. So the number of plans depends on how many kinds of operators stand side by side, not on
+how many operators there are. Everything is counted, nothing timed: one program always has one cover.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from bbrewrite.candidates.graph import OperatorGraph
 from bbrewrite.candidates.order import Atom, atoms_in_order
-from bbrewrite.candidates.subprogram import Candidate, make_candidate
+from bbrewrite.candidates.subprogram import Candidate, kind_key, make_candidate
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.plan.planner import TOLERANCE
 from bbrewrite.plan.plans import Plan
@@ -59,7 +59,8 @@ class _Search[P: Planned]:
         self._bounds = bounds
         self._graph = OperatorGraph.of(program)
         self._planned: dict[object, P] = {}  # by class
-        self._grows: dict[object, bool] = {}  # by class of the neighbours together
+        self._grows: dict[object, bool] = {}  # by kind of the neighbours together
+        self._whole: dict[object, bool] = {}  # by kind: whether it is no worse than its atoms and pairs
 
     def run(self) -> tuple[Chosen[P], ...]:
         found: list[Chosen[P]] = []
@@ -91,17 +92,23 @@ class _Search[P: Planned]:
             return False
         near = [member for near in run[place:] for member in near]
         together = self._candidate([*near, *atom])
-        if together.key not in self._grows:
+        kind = kind_key(together.program)
+        if kind not in self._grows:
             apart = [self._chosen(self._candidate(near)), self._chosen(self._candidate(atom))]
-            self._grows[together.key] = _is_no_worse(self._chosen(together), apart)
-        return self._grows[together.key]
+            self._grows[kind] = _is_no_worse(self._chosen(together), apart)
+        return self._grows[kind]
 
     def _settled(self, run: list[Atom]) -> list[Chosen[P]]:
         """A run as one candidate; where its plan is worse than those of its atoms and pairs of them, its halves if
         theirs are better.
         """
         whole = self._chosen(self._joined(run))
-        if len(run) <= 2 or _is_no_worse(whole, self._parts(run)):
+        if len(run) <= 2:
+            return [whole]
+        kind = kind_key(whole.candidate.program)
+        if kind not in self._whole:
+            self._whole[kind] = _is_no_worse(whole, self._parts(run))
+        if self._whole[kind]:
             return [whole]
         halves = [*self._settled(run[: len(run) // 2]), *self._settled(run[len(run) // 2 :])]
         return [whole] if _is_no_worse(whole, halves) else halves

@@ -49,6 +49,12 @@ def class_key(program: BlockProgram) -> object:
     return (program, tuple(index.block_is_fixed for index in program.indices))
 
 
+def kind_key(program: BlockProgram) -> object:
+    """What classes have in common whose extents are alike: each is taken for the power of two below it."""
+    rounded = [replace(i, extent=i.extent and 1 << (i.extent.bit_length() - 1)) for i in program.indices]
+    return class_key(replace(program, indices=IndexTable.of(rounded)))
+
+
 def make_candidate(program: BlockProgram, graph: OperatorGraph, members: Iterable[int]) -> Candidate:
     """The candidate of some definitions of a program, which must be convex."""
     return _Maker(program, graph, tuple(sorted(members))).candidate()
