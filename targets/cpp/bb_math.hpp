@@ -18,7 +18,7 @@ namespace detail {
 constexpr float infinity = __builtin_inff();
 
 // e^x before its exponent is applied: x = n ln 2 + r with |r| <= ln 2 / 2, and `shifted` holds n in its low bits.
-// ln 2 is split so that n times its high part is exact with or without a fused multiply-add.
+// ln 2 is split so that n times its high part is exact, and so is the difference, with or without a fused multiply-add.
 struct Reduced {
   float n, r;
   uint32_t shifted;
@@ -27,24 +27,27 @@ BB_INLINE Reduced reduce_exp(float x) {
   const float magic = 0x1.8p23f;  // adding it rounds to an integer, which is left in the low bits
   const float shifted = fused(x, 0x1.715476p0f, magic);
   const float n = shifted - magic;
-  const float r = fused(n, -0x1.c85fep-10f, x - n * 0x1.62p-1f);
+  const float r = fused(n, -0x1.c85fep-10f, fused(n, -0x1.62p-1f, x));
   return {n, r, bits_of(shifted)};
 }
 
-// e^r - 1
-BB_INLINE float expm1_poly(float r) {
+// (e^r - 1 - r) / r^2
+BB_INLINE float exp_tail(float r) {
   float q = 0x1.6a4d60p-10f;
   q = fused(q, r, 0x1.12398ep-7f);
   q = fused(q, r, 0x1.5558b0p-5f);
   q = fused(q, r, 0x1.555492p-3f);
-  q = fused(q, r, 0x1.fffffcp-2f);
-  return fused(r * r, q, r);
+  return fused(q, r, 0x1.fffffcp-2f);
 }
 
-// e^x where the result is a normal number.
+// e^r - 1
+BB_INLINE float expm1_poly(float r) { return fused(r * r, exp_tail(r), r); }
+
+// e^x where the result is a normal number. Loops over exponentials wait for multiply-adds, of which 1 + r (1 + r tail)
+// takes the fewest.
 BB_INLINE float exp_inside(float x) {
   const Reduced a = reduce_exp(x);
-  const float p = 1.0f + expm1_poly(a.r);
+  const float p = fused(fused(exp_tail(a.r), a.r, 1.0f), a.r, 1.0f);
   return float_of(bits_of(p) + (a.shifted << 23));
 }
 

@@ -136,7 +136,7 @@ struct FloatSum {
     filled = 0;
   }
   BB_INLINE float result() {
-    widen();
+    if (filled) widen();
     constexpr int half = Vector<double>::width / 2;
     const auto add = [](wide a, wide b) __attribute__((always_inline)) { return a + b; };
     return float(across<double, half>(low + high, add));
@@ -146,15 +146,16 @@ struct FloatSum {
 template <class Lanes, class T, class F> BB_INLINE T reduce_over(long n, F f) {
   using vec = typename Vector<T>::type;
   constexpr long W = Vector<T>::width, L = 4 * W;
-  alignas(BB_VECTOR_BYTES) T terms[L];
   Lanes lanes;
   long c = 0;
   for (; c + L <= n; c += L) {
+    alignas(BB_VECTOR_BYTES) T terms[L];  // lives in registers, since nothing else is kept in it
 #pragma omp simd
     for (long l = 0; l < L; ++l) terms[l] = f(c + l);
     lanes.add((const vec*)terms);
   }
   if (c < n) {
+    alignas(BB_VECTOR_BYTES) T terms[L];
     for (long l = 0; l < L; ++l) terms[l] = Lanes::start;
 #pragma omp simd
     for (long l = 0; l < n - c; ++l) terms[l] = f(c + l);
