@@ -14,7 +14,9 @@ from bbrewrite.codegen.access import classify, is_row_contiguous
 from bbrewrite.codegen.conditions import with_conditions_in_place
 from bbrewrite.codegen.describe import describe
 from bbrewrite.codegen.first_iterations import without_fills
-from bbrewrite.codegen.narrow import are_narrow, with_narrow_operands
+from bbrewrite.codegen.narrow import are_narrow, is_rounded, with_narrow_operands
+from bbrewrite.codegen.natural_types import natural_typing
+from bbrewrite.codegen.registers import cheap_rows, single_entries, without_rows
 from bbrewrite.codegen.rows import merge_rows, single_rows
 from bbrewrite.codegen.scalars import entries, value_element, work_of
 from bbrewrite.codegen.spans import with_spans
@@ -60,10 +62,13 @@ def flatten(kernel: Kernel, table: OperatorTable, prepared: frozenset[str] = fro
     memory = _Memory(kernel, table, prepared)
     steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid), kernel.is_split)
     steps = merge_rows(without_fills(steps), kernel.indices, memory.typing, table)
-    single = single_rows(steps)
+    cheap = cheap_rows(steps, memory.typing, table)
+    steps = without_rows(steps, cheap)
+    rows, variables = single_rows(steps), single_entries(steps)
     finite = frozenset(tensor.name for tensor in kernel.reads if tensor.role in (Role.INPUT, Role.WEIGHT))
     steps = with_spans(steps, memory.typing, table, finite, memory.temporary)
-    return FlatKernel(steps, tuple(memory.blocks.values()), tuple(memory.packed), single)
+    blocks = (block for block in memory.blocks.values() if block.name not in cheap)
+    return FlatKernel(steps, tuple(blocks), tuple(memory.packed), rows, variables)
 
 
 class _Memory:
@@ -79,6 +84,7 @@ class _Memory:
         self.tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
         self._types = {name: block.type for name, block in self.blocks.items()}
         self.typing = Typing(table, kernel.indices, self.tensors, self._types)
+        self.natural = natural_typing(kernel, table)
 
     def temporary(self, stem: str, axes: tuple[str, ...], element: Element) -> LocalBlock:
         """A new block in local memory."""
@@ -307,6 +313,9 @@ class _StatementFlattener:
             return left, self._packed(right, transposed, Element.BF16)
         # The right operand first: it may be packed from the target, which the left one is copied from.
         source = self._right_source(right, element)
+        if is_rounded(left, source, self._memory.tensors, self._memory.natural):
+            ready = self._packed(source, transposed, Element.BF16)
+            return self._in_block(self._entrywise(left), Element.BF16), ready
         rows = self._memory.kernel.indices[self._typing.block(left).axes[0]].block or 1
         in_place = rows <= _FEW_ROWS and not transposed and self._has_dense_rows(source, element)
         in_place = in_place and not (isinstance(source, Read) and source.tensor in self._memory.prepared)

@@ -34,6 +34,7 @@ from bbrewrite.codegen.steps import (
     Step,
     Wait,
     WhereEmpty,
+    kept_element,
     leaves_read,
     walk_steps,
 )
@@ -42,7 +43,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Local, Read
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.kernel import Kernel, LocalBlock, compute_element
+from bbrewrite.plan.kernel import Kernel, LocalBlock
 from bbrewrite.plan.visible import ALWAYS, LoopBounds
 
 # Larger blocks, and what goes beyond the total, are placed in the thread's workspace instead of on its stack.
@@ -96,7 +97,13 @@ class _KernelPrinter:
         self._tensors = tuple(dict.fromkeys((*kernel.reads, *kernel.writes)))
         written = frozenset(tensor.name for tensor in kernel.writes)
         self._scope = KernelScope(
-            inner, kernel.indices, self._tensors, written, self._flat.blocks, self._flat.single_rows
+            inner,
+            kernel.indices,
+            self._tensors,
+            written,
+            self._flat.blocks,
+            self._flat.single_rows,
+            self._flat.single_entries,
         )
         for operand in self._flat.packed:
             self._scope.locals[operand.name] = inner.fresh(operand.name)
@@ -245,7 +252,8 @@ class _KernelPrinter:
         small: list[LocalBlock | PackedOperand] = []
         large: list[LocalBlock | PackedOperand] = []
         total = 0
-        for block in (*self._flat.blocks, *self._flat.packed):
+        kept = [block for block in self._flat.blocks if block.name not in self._flat.single_entries]
+        for block in (*kept, *self._flat.packed):
             size = self._fixed_bytes(block)
             if size is not None and size <= _STACK_BLOCK_BYTES and total + size <= _STACK_BYTES:
                 small.append(block)
@@ -260,7 +268,7 @@ class _KernelPrinter:
             return block.contracted * block.columns * block.element.size_bytes
         if block.list_indices:
             return None
-        size = compute_element(block.type.element).size_bytes
+        size = kept_element(block).size_bytes
         for axis in self._scope.kept_axes(block):
             size *= self._kernel.indices[axis].block or 1
         return size
@@ -279,7 +287,7 @@ class _KernelPrinter:
 
     @staticmethod
     def _kind(block: LocalBlock | PackedOperand) -> str:
-        return storage_type(block.element if isinstance(block, PackedOperand) else compute_element(block.type.element))
+        return storage_type(block.element if isinstance(block, PackedOperand) else kept_element(block))
 
     # Loops over blocks
 

@@ -1,7 +1,7 @@
 """Products of bf16 that come straight from memory: their operands stay bf16, where nothing is lost by that.
 
 A processor that multiplies bf16 pairwise does so at twice the rate of single precision, and other processors read half
-the memory. A value that was computed is held in single precision, and is not rounded for a product.
+the memory. A left operand that was computed is rounded for that where all it comes from is bf16.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, rewrite_bottom_up, walk
+from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update, walk_statements
 
 
@@ -27,6 +28,15 @@ def are_narrow(left: Term, right: Term, tensors: Mapping[str, Tensor], indices: 
         and is_row_contiguous(left, tensors[left.tensor], indices)
         and classify(right, indices).placed
     )
+
+
+def is_rounded(left: Term, right: Term, tensors: Mapping[str, Tensor], natural: Typing) -> bool:
+    """Whether the left operand of a product is rounded to bf16, which is the type of the tensor that the right one reads.
+
+    `natural` types terms by what they come from. Storing the definition that is computed would round it as well.
+    """
+    narrow = isinstance(right, Read) and tensors[right.tensor].element is Element.BF16
+    return narrow and natural.block(left).element is Element.BF16
 
 
 def with_narrow_operands(kernel: Kernel) -> Kernel:

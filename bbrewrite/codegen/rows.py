@@ -102,6 +102,19 @@ def single_rows(steps: tuple[Step, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
+def stages(rows: Rows, single: frozenset[str]) -> list[tuple[RowPass, ...]]:
+    """The passes, the first one apart where it may be a row ahead of the others; `single` are the single rows.
+
+    A fold takes long to come from many lanes to one, and the row before is then something to do meanwhile.
+    """
+    first, *rest = rows.passes
+    made = {step.target.name for step in first.steps if isinstance(step, Assign)} & single
+    used = {name for one in rest for step in one.steps for name in names_read(step)}
+    if rest and isinstance(first.steps[-1], Fold) and made.isdisjoint(used):
+        return [(first,), tuple(rest)]
+    return [rows.passes]
+
+
 class _RowMerger:
     def __init__(self, indices: IndexTable, typing: Typing, table: OperatorTable) -> None:
         self._indices = indices

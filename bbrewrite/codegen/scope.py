@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.names import Names
+from bbrewrite.codegen.steps import kept_element
 from bbrewrite.codegen.text import bare, storage_type
 from bbrewrite.core.addresses import Address, index_address
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Local, Read
-from bbrewrite.plan.kernel import LocalBlock, compute_element
+from bbrewrite.plan.kernel import LocalBlock
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ class Place:
 class KernelScope:
     """See the module text. `blocks` are the kernel's local blocks with its temporaries.
 
-    Of `single_rows` one row at a time is kept: all rows of such a block lie in the same place.
+    Of `single_rows` one row at a time is kept: all rows of such a block lie in the same place. A block of
+    `single_entries` is a variable inside the innermost loop.
     """
 
     def __init__(
@@ -63,8 +65,10 @@ class KernelScope:
         written: frozenset[str],
         blocks: Sequence[LocalBlock],
         single_rows: frozenset[str] = frozenset(),
+        single_entries: frozenset[str] = frozenset(),
     ) -> None:
-        self._single_rows = single_rows
+        self.single_rows = single_rows
+        self._single_entries = single_entries
         self.names = names
         self.indices = indices
         self.tensors = {tensor.name: tensor for tensor in tensors}
@@ -101,7 +105,7 @@ class KernelScope:
 
     def kept_axes(self, block: LocalBlock) -> tuple[str, ...]:
         """The axes along which a local block has memory."""
-        return block.type.axes[1:] if block.name in self._single_rows else block.type.axes
+        return block.type.axes[1:] if block.name in self.single_rows else block.type.axes
 
     def place(self, leaf: Read | Local) -> Place:
         """Where a placed read or a local block lies; its pointer is declared by `declarations`."""
@@ -125,7 +129,7 @@ class KernelScope:
         block = self.blocks[leaf.name]
         sizes = [self.index(axis).block for axis in block.type.axes]
         strides = tuple(" * ".join(sizes[axis + 1 :]) or "1" for axis in range(len(sizes)))
-        strides = ("0", *strides[1:]) if leaf.name in self._single_rows else strides
+        strides = ("0", *strides[1:]) if leaf.name in self.single_rows else strides
         pointer = self.names.fresh(f"{leaf.name}_{'_'.join(leaf.indices)}") if leaf.indices else self.locals[leaf.name]
         return Place(pointer, strides)
 
@@ -152,7 +156,7 @@ class KernelScope:
             item = [self.index(axis).block for axis in block.type.axes]
             offset = self._horner([(self.index(i).number, self.steps_of(i)) for i in leaf.indices])
             offset = f"{_factor(offset)} * {' * '.join(item)}" if item else offset
-            kind = storage_type(compute_element(block.type.element))
+            kind = storage_type(kept_element(block))
             return [f"{kind}* const {place.pointer} = {self.locals[leaf.name]} + {_factor(offset)};"]
         if not leaf.addresses:
             return []
@@ -199,9 +203,13 @@ class KernelScope:
     def entry(self, leaf: Read | Local, positions: Sequence[Position]) -> str:
         """The lvalue of an entry of a placed block."""
         place = self.place(leaf)
-        if isinstance(leaf, Local) and not leaf.indices and not positions:
+        if self.is_variable(leaf) or (isinstance(leaf, Local) and not leaf.indices and not positions):
             return place.pointer  # a single number is a variable
         return f"{place.pointer}[{self.offset(place.strides, [p.variable for p in positions])}]"
+
+    def is_variable(self, leaf: Read | Local) -> bool:
+        """Whether a leaf is a block of which an entry is declared where it is computed."""
+        return isinstance(leaf, Local) and leaf.name in self._single_entries
 
     @staticmethod
     def offset(strides: Sequence[str], places: Sequence[str]) -> str:
@@ -216,7 +224,7 @@ class KernelScope:
     def element_of(self, leaf: Read | Local) -> Element:
         """The element type in which a block is kept."""
         if isinstance(leaf, Local):
-            return compute_element(self.blocks[leaf.name].type.element)
+            return kept_element(self.blocks[leaf.name])
         return self.tensors[leaf.tensor].element
 
     @staticmethod

@@ -9,12 +9,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bbrewrite.codegen.describe import describe_step
+from bbrewrite.codegen.entry_loops import SIMD, EntryLoops
 from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
 from bbrewrite.codegen.product_calls import pack_call, product_calls
+from bbrewrite.codegen.rows import stages
 from bbrewrite.codegen.scalars import constant_entry, folded_letter, signature_of
-from bbrewrite.codegen.scope import KernelScope, Position
+from bbrewrite.codegen.scope import KernelScope
 from bbrewrite.codegen.steps import (
     Assign,
     Combine,
@@ -24,6 +27,7 @@ from bbrewrite.codegen.steps import (
     RowPass,
     Rows,
     SpannedRows,
+    kept_element,
 )
 from bbrewrite.codegen.text import LONGEST_LINE, Writer, bare, number, storage_type, value_type
 from bbrewrite.core.elements import Element
@@ -32,8 +36,6 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import LocalBlock, compute_element
-
-_SIMD = "#pragma omp simd"
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Parts:
     pointers: dict[str, str]
 
 
-class StepPrinter:
+class StepPrinter(EntryLoops):
     """Prints single steps of one kernel."""
 
     def __init__(
@@ -62,16 +64,12 @@ class StepPrinter:
         streamed: frozenset[Tensor] = frozenset(),
     ) -> None:
         """`streamed` are the results that may be stored past the caches."""
+        super().__init__(writer, scope)
         self._parts = parts
         self._streamed = streamed
-        self._writer = writer
         self._table = table
         self._typing = typing
         self._functions = functions
-        self._scope = scope
-        self._row = scope.names.fresh("row")
-        self._column = scope.names.fresh("col")
-        self._span: tuple[str, str] | None = None  # the columns of a row that are worked on, where these are not all
 
     def step(self, step: Assign | Fold | Pack | Product | Rows | SpannedRows | Combine) -> None:
         """Prints a step that is no loop over blocks."""
@@ -85,9 +83,10 @@ class StepPrinter:
             case Product():
                 self._write(product_calls(step, self._scope, self._typing))
             case Rows():
-                self._rows(step.axis, lambda: self._row_passes(step))
+                ahead = stages(step, self._scope.single_rows)
+                self._rows(step.axis, [partial(self._row_passes, passes) for passes in ahead])
             case SpannedRows():
-                self._rows(step.rows.axis, lambda: self._spanned_row(step))
+                self._rows(step.rows.axis, [partial(self._spanned_row, step)])
             case Combine():
                 self._combine(step)
 
@@ -98,37 +97,58 @@ class StepPrinter:
         if len(axes) == 2 and step.target in self._streamed:
             self._stream(step, axes)
             return
+        if len(axes) == 2 and self._rounds(step):
+            self._round(step, axes)
+            return
         entries, statement = self._assignment(step)
         self._write(entries.lines[0])
         if not axes:
             self._write([statement])
         elif len(axes) == 1:
-            self._writer.line(_SIMD)
+            self._writer.line(SIMD)
             self._loop(self._row, axes[0], [*entries.lines[1], statement])
         else:
             with self._writer.block(self._for(self._row, axes[0])):
                 self._write(entries.lines[1])
-                self._writer.line(_SIMD)
+                self._writer.line(SIMD)
                 self._loop(self._column, axes[1], [*entries.lines[2], statement])
 
     def _stream(self, step: Assign, axes: tuple[str, ...]) -> None:
         """Writes a block row by row, past the caches where the whole result is large."""
         assert isinstance(step.target, Tensor)
         entries, _, value = self._entry_and_value(step)
-        place = self._scope.place(self._scope.target(step.target))
         flag = self._scope.streamed_flag(step.target)
-        first = f"{place.pointer} + {self._scope.offset(place.strides[:1], [self._row])}"
-        head = f"bb::write_row({first}, {self._scope.index(axes[1]).count}, {flag}, [&](int64_t {self._column}) {{"
+        first, count = self._row_start(step.target), self._scope.index(axes[1]).count
+        head = f"bb::write_row({first}, {count}, {flag}, [&](int64_t {self._column}) {{"
         self._write(entries.lines[0])
         with self._writer.block(self._for(self._row, axes[0])):
             self._write(entries.lines[1])
             self._write([head, *(f"  {line}" for line in (*entries.lines[2], f"return {value};")), "});"])
         self._writer.line(f"if ({flag}) bb::settle_streams();")
 
+    def _round(self, step: Assign, axes: tuple[str, ...]) -> None:
+        """Writes a block row by row, rounded."""
+        entries, _, value = self._entry_and_value(step)
+        self._write(entries.lines[0])
+        with self._writer.block(self._for(self._row, axes[0])):
+            self._write([*entries.lines[1], *self._round_call(step, axes[1], entries.lines[2], value)])
+
+    def _round_call(self, step: Assign, axis: str, before: Sequence[str], value: str) -> list[str]:
+        count, variable, before = self._terms(axis, self._column, before)
+        head = f"bb::round_row({self._columns_start(step.target)}, {count}, "
+        return [
+            f"{head}[&](int64_t {variable}) {{",
+            *(f"  {line}" for line in (*before, f"return {value};")),
+            "});",
+        ]
+
     def _assignment(self, step: Assign) -> tuple[EntryPrinter, str]:
         """The statement that writes an entry, and what it needs."""
         entries, entry, value = self._entry_and_value(step)
-        return entries, f"{entry} = {value};"
+        leaf = self._scope.target(step.target)
+        kind = f"const {value_type(self._scope.element_of(leaf))} " if self._scope.is_variable(leaf) else ""
+        value = f"bb::store<{storage_type(Element.BF16)}>({value})" if self._rounds(step) else value
+        return entries, f"{kind}{entry} = {value};"
 
     def _entry_and_value(self, step: Assign) -> tuple[EntryPrinter, str, str]:
         """The entry that is written and its value, and what they need."""
@@ -150,18 +170,33 @@ class StepPrinter:
 
     # Row by row
 
-    def _rows(self, axis: str, row: Callable[[], list[str]]) -> None:
-        """One loop over rows; `row` prints what is done for one and returns what goes before the loop."""
-        outer, inside = self._writer, Writer()
-        self._writer = inside
-        before = row()
+    def _rows(self, axis: str, stages: Sequence[Callable[[], list[str]]]) -> None:
+        """One loop over rows. A stage prints what is done for a row and returns what goes before the loop; of two
+        stages the first one is a row ahead.
+        """
+        outer = self._writer
+        before: list[str] = []
+        printed: list[Writer] = []
+        for stage in stages:
+            self._writer = Writer()
+            before += stage()
+            printed.append(self._writer)
         self._writer = outer
         self._write(before)
-        with outer.block(self._for(self._row, axis)):
-            outer.paste(inside)
+        if len(printed) == 1:
+            with outer.block(self._for(self._row, axis)):
+                outer.paste(printed[0])
+            return
+        turn, count = self._scope.names.fresh("turn"), self._scope.index(axis).count
+        turns = (f"{turn} < {count}", turn), (f"{turn} > 0", f"{turn} - 1")
+        with outer.block(f"for (int64_t {turn} = 0; {turn} <= {count}; ++{turn})"):
+            for (test, row), stage in zip(turns, printed, strict=True):
+                with outer.block(f"if ({test})"):
+                    outer.line(f"const int64_t {self._row} = {row};")
+                    outer.paste(stage)
 
-    def _row_passes(self, rows: Rows) -> list[str]:
-        return [line for one in rows.passes for line in self._row_pass(one)]
+    def _row_passes(self, passes: Sequence[RowPass]) -> list[str]:
+        return [line for one in passes for line in self._row_pass(one)]
 
     def _spanned_row(self, step: SpannedRows) -> list[str]:
         spans, count = step.spans, self._scope.index(step.spans.axes[1]).count
@@ -170,45 +205,61 @@ class StepPrinter:
             for block in (spans.begin, spans.past, spans.whole)
         }
         with self._writer.block(f"if ({entry[spans.whole]})"):
-            before = self._row_passes(step.whole)
+            before = self._row_passes(step.whole.passes)
         with self._writer.block("else"):
             first, past = self._span = self._scope.names.fresh("first"), self._scope.names.fresh("past")
             self._writer.line(f"const int64_t {first} = bb::span_begin({entry[spans.begin]});")
             self._writer.line(f"const int64_t {past} = bb::span_past({entry[spans.past]}, {count});")
-            before += self._row_passes(step.rows)
+            before += self._row_passes(step.rows.passes)
             self._span = None
             for block, value in step.filled:
-                leaf = Local(block.name)
-                place = self._scope.place(leaf)
-                start = f"{place.pointer} + {self._scope.offset(place.strides[:1], [self._row])}"
-                element = self._scope.element_of(leaf)
+                element = kept_element(block)
                 filling = f"bb::store<{storage_type(element)}>({bare(number(value, element.compute_type))})"
-                self._writer.line(f"bb::fill_outside({start}, {first}, {past}, {count}, {filling});")
+                self._writer.line(f"bb::fill_outside({self._row_start(block)}, {first}, {past}, {count}, {filling});")
         return before
 
     def _row_pass(self, one: RowPass) -> list[str]:
         """Prints what is done for one row; returns what goes before the loop over rows."""
         for step in one.steps:
             self._writer.line(f"// {describe_step(step, self._table)}")
-        last = one.steps[-1]
+        last, rounded = one.steps[-1], self._rounded_terms(one)
         total = self._equal_terms(last) if isinstance(last, Fold) and len(one.steps) == 1 else ""
         if total:
             self._writer.line(f"{self._scope.entry(self._scope.target(last.target), self._positions(1))} = {total};")
             return []
-        printed = [self._assignment(step) for step in one.steps if isinstance(step, Assign)]
+        end = last if isinstance(last, Assign) and self._rounds(last) else None
+        assigned = [step for step in one.steps if isinstance(step, Assign) and step not in (rounded, end)]
+        printed = [self._assignment(step) for step in assigned]
         fold = self._folded(last) if isinstance(last, Fold) else None
-        parts = [entries for entries, _ in printed] + ([fold[0]] if fold else [])
+        ended = self._entry_and_value(end) if end else None
+        parts = [entries for entries, _ in printed] + ([fold[0]] if fold else []) + ([ended[0]] if ended else [])
         self._write([line for entries in parts for line in entries.lines[1]])
         body = [line for entries, statement in printed for line in (*entries.lines[2], statement)]
         axes = self._axes(one.steps[0].target)
         if isinstance(last, Fold) and fold:
-            self._write(self._fold_call(last, [*body, *fold[0].lines[2]], fold[1]))
+            keep = f", bb::KeepRounded{{{self._columns_start(rounded.target)}}}" if rounded else ""
+            self._write(self._fold_call(last, [*body, *fold[0].lines[2]], fold[1], keep))
         elif len(axes) == 1:
             self._write(body)
+        elif end and ended:
+            self._write(self._round_call(end, axes[1], [*body, *ended[0].lines[2]], ended[2]))
         else:
-            self._writer.line(_SIMD)
+            self._writer.line(SIMD)
             self._column_loop(axes[1], body)
         return [line for entries in parts for line in entries.lines[0]]
+
+    def _rounded_terms(self, one: RowPass) -> Assign | None:
+        """The step that rounds what the pass folds, which the fold can do by the way."""
+        *before, last = one.steps
+        if not isinstance(last, Fold) or self._fold_element(last) is not Element.F32:
+            return None
+        return next(
+            (s for s in before if isinstance(s, Assign) and (s.expression,) == last.fold.operands and self._rounds(s)),
+            None,
+        )
+
+    def _rounds(self, step: Assign) -> bool:
+        return isinstance(step.target, LocalBlock) and kept_element(step.target) is Element.BF16
 
     # Folds
 
@@ -252,26 +303,25 @@ class StepPrinter:
     def _fold_element(self, step: Fold) -> Element:
         return self._scope.element_of(self._scope.target(step.target))
 
-    def _fold_call(self, step: Fold, before: Sequence[str], value: str) -> list[str]:
+    def _fold_call(self, step: Fold, before: Sequence[str], value: str, keep: str = "") -> list[str]:
         """The entries of a row, or of a whole vector, combined in vector lanes; `before` is done for each entry."""
         axes = self._typing.block(step.fold.operands[0]).axes
         target = self._scope.entry(self._scope.target(step.target), self._positions(len(axes) - 1))
         variable = (self._row, self._column)[len(axes) - 1]
         monoid = self._table.operators[step.fold.operator].fold
         kind = value_type(self._fold_element(step))
-        count = self._scope.index(axes[-1]).count
-        if self._span and len(axes) == 2:
-            first, past = self._span
-            place = self._scope.names.fresh("place")
-            count, variable = f"{past} - {first}", place
-            before = [f"const int64_t {self._column} = {first} + {place};", *before]
+        if len(axes) == 2:
+            count, variable, before = self._terms(axes[1], variable, before)
+        else:
+            count = self._scope.index(axes[0]).count
         head = f"{target} = bb::{monoid}_over<{kind}>({count}, [&](int64_t {variable}) {{"
         if before and before[-1].startswith(f"{value} = "):
             body = [*before[:-1], f"return {before[-1]}"]  # it stores an entry and returns it
         else:
             body = [*before, f"return {bare(value)};"]
-        line = " ".join([head, *body, "});"])
-        return [line] if len(line) <= LONGEST_LINE else [head, *(f"  {part}" for part in body), "});"]
+        end = f"}}{keep});"
+        line = " ".join([head, *body, end])
+        return [line] if len(line) <= LONGEST_LINE else [head, *(f"  {part}" for part in body), end]
 
     def _fold_rows_together(self, step: Fold, axes: tuple[str, ...], entries: EntryPrinter, value: str) -> None:
         """One accumulator for each column: the target itself, or a wider one where errors would add up from row to
@@ -321,14 +371,6 @@ class StepPrinter:
             with self._writer.block(each):
                 self._entry_loop(axes, combined)
 
-    def _entry_loop(self, axes: Sequence[str], body: list[str]) -> None:
-        """The innermost loop over entries, if there is one."""
-        if not axes:
-            self._write(body)
-            return
-        self._writer.line(_SIMD)
-        self._loop((self._row, self._column)[len(axes) - 1], axes[-1], body)
-
     def _combined_by(self, step: Combine, target: str, value: str) -> list[str]:
         """The statements that combine one more value into an entry of the target."""
         monoid = self._table.monoids[step.monoid]
@@ -340,38 +382,3 @@ class StepPrinter:
         printer = EntryPrinter(self._table, typing, self._functions, self._scope.names, None, parameters)
         result = bare(printer.print(combine, (), element))
         return [*printer.lines[0], f"{target} = {result};"]
-
-    # Loops
-
-    def _axes(self, target: LocalBlock | Tensor) -> tuple[str, ...]:
-        if isinstance(target, LocalBlock):
-            return target.type.axes
-        return tuple(index for index in target.indices if self._scope.indices.is_blocked(index))
-
-    def _positions(self, rank: int) -> tuple[Position, ...]:
-        return (Position(self._row, 1), Position(self._column, 2))[:rank]
-
-    def _for(self, variable: str, axis: str) -> str:
-        return f"for (int64_t {variable} = 0; {variable} < {self._scope.index(axis).count}; ++{variable})"
-
-    def _column_loop(self, axis: str, body: list[str]) -> None:
-        """A loop over the columns of a row that are worked on."""
-        if self._span is None:
-            self._loop(self._column, axis, body)
-            return
-        first, past = self._span
-        with self._writer.block(f"for (int64_t {self._column} = {first}; {self._column} < {past}; ++{self._column})"):
-            self._write(body)
-
-    def _loop(self, variable: str, axis: str, body: list[str]) -> None:
-        """A loop over entries; a body of one line follows without braces."""
-        line = f"{self._for(variable, axis)} {body[0]}"
-        if len(body) == 1 and len(line) <= LONGEST_LINE:
-            self._writer.line(line)
-            return
-        with self._writer.block(self._for(variable, axis)):
-            self._write(body)
-
-    def _write(self, lines: list[str]) -> None:
-        for line in lines:
-            self._writer.line(line)

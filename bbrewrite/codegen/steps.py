@@ -12,8 +12,13 @@ from dataclasses import dataclass
 from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
-from bbrewrite.plan.kernel import LocalBlock
+from bbrewrite.plan.kernel import LocalBlock, compute_element
 from bbrewrite.plan.visible import Condition, LoopBounds, condition_reads
+
+
+def kept_element(block: LocalBlock) -> Element:
+    """The type in which a block lies in local memory: bf16 if it was rounded for a product, else a compute type."""
+    return Element.BF16 if block.type.element is Element.BF16 else compute_element(block.type.element)
 
 
 @dataclass(frozen=True)
@@ -211,13 +216,14 @@ type Step = (
 class FlatKernel:
     """A kernel's steps, and the local memory that they use: the kernel's own blocks, temporaries, packed operands.
 
-    Of the blocks named in `single_rows` only one row exists at a time.
+    Of the blocks named in `single_rows` only one row exists at a time, of those of them in `single_entries` one entry.
     """
 
     steps: tuple[Step, ...]
     blocks: tuple[LocalBlock, ...]
     packed: tuple[PackedOperand, ...]
     single_rows: frozenset[str] = frozenset()
+    single_entries: frozenset[str] = frozenset()
 
 
 def inner_steps(step: Step) -> tuple[Step, ...]:

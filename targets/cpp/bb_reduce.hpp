@@ -9,6 +9,7 @@
 #pragma once
 
 #include "bb_math.hpp"
+#include "bb_round.hpp"
 #include "bb_vector.hpp"
 
 namespace bb {
@@ -143,7 +144,8 @@ struct FloatSum {
   }
 };
 
-template <class Lanes, class T, class F> BB_INLINE T reduce_over(long n, F f) {
+// `keep` is handed the terms, four vectors at a time.
+template <class Lanes, class T, class F, class K> BB_INLINE T reduce_over(long n, F f, K keep) {
   using vec = typename Vector<T>::type;
   constexpr long W = Vector<T>::width, L = 4 * W;
   Lanes lanes;
@@ -152,6 +154,7 @@ template <class Lanes, class T, class F> BB_INLINE T reduce_over(long n, F f) {
     alignas(BB_VECTOR_BYTES) T terms[L];  // lives in registers, since nothing else is kept in it
 #pragma omp simd
     for (long l = 0; l < L; ++l) terms[l] = f(c + l);
+    keep(c, terms, L);
     lanes.add((const vec*)terms);
   }
   if (c < n) {
@@ -159,6 +162,7 @@ template <class Lanes, class T, class F> BB_INLINE T reduce_over(long n, F f) {
     for (long l = 0; l < L; ++l) terms[l] = Lanes::start;
 #pragma omp simd
     for (long l = 0; l < n - c; ++l) terms[l] = f(c + l);
+    keep(c, terms, n - c);
     lanes.add((const vec*)terms);
   }
   return lanes.result();
@@ -167,19 +171,31 @@ template <class Lanes, class T, class F> BB_INLINE T reduce_over(long n, F f) {
 template <class T> struct SumOf { using type = Four<SumLanes<T>>; };
 template <> struct SumOf<float> { using type = FloatSum; };
 
+struct Forget {
+  template <class T> BB_INLINE void operator()(long, const T*, long) const {}
+};
+
 }  // namespace detail
 
-template <class T, class F> BB_INLINE T sum_over(long n, F f) {
-  return detail::reduce_over<typename detail::SumOf<T>::type, T>(n, f);
+// What keeps the terms, rounded, in a row as well: the last argument of the reductions below.
+struct KeepRounded {
+  bf16* to;
+  BB_INLINE void operator()(long c, const float* terms, long count) const {
+    detail::round_floats(to + c, terms, count);
+  }
+};
+
+template <class T, class F, class K = detail::Forget> BB_INLINE T sum_over(long n, F f, K keep = {}) {
+  return detail::reduce_over<typename detail::SumOf<T>::type, T>(n, f, keep);
 }
-template <class T, class F> BB_INLINE T prod_over(long n, F f) {
-  return detail::reduce_over<detail::Four<detail::ProductLanes<T>>, T>(n, f);
+template <class T, class F, class K = detail::Forget> BB_INLINE T prod_over(long n, F f, K keep = {}) {
+  return detail::reduce_over<detail::Four<detail::ProductLanes<T>>, T>(n, f, keep);
 }
-template <class T, class F> BB_INLINE T max_over(long n, F f) {
-  return detail::reduce_over<detail::Four<detail::MaximumLanes<T>>, T>(n, f);
+template <class T, class F, class K = detail::Forget> BB_INLINE T max_over(long n, F f, K keep = {}) {
+  return detail::reduce_over<detail::Four<detail::MaximumLanes<T>>, T>(n, f, keep);
 }
-template <class T, class F> BB_INLINE T min_over(long n, F f) {
-  return detail::reduce_over<detail::Four<detail::MinimumLanes<T>>, T>(n, f);
+template <class T, class F, class K = detail::Forget> BB_INLINE T min_over(long n, F f, K keep = {}) {
+  return detail::reduce_over<detail::Four<detail::MinimumLanes<T>>, T>(n, f, keep);
 }
 
 // The least and the greatest of `count` integers, `stride` apart; `count` is at least 1.

@@ -1,4 +1,4 @@
-"""Products of bf16 from memory: which ones stay bf16, and that nothing is lost by it."""
+"""Products of bf16: which operands stay bf16 or are rounded to it, and that nothing else is lost by it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bbrewrite.codegen.flatten import flatten
-from bbrewrite.codegen.steps import PackedOperand, Product, walk_steps
+from bbrewrite.codegen.steps import PackedOperand, Product, kept_element, walk_steps
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number, Read, Term
@@ -24,6 +24,7 @@ from tests.codegen.kernel_cases import BF16, F32, add_to, block, indices, op, ou
 
 TABLE = builtin_table()
 X, W = read("X", "m", "k"), read("W", "n", "k")
+TWICE = op("multiply", X, 2)
 
 
 def _product(kept: Term, left: Element = BF16, right: Element = BF16, transposed: bool = False) -> KernelProgram:
@@ -47,18 +48,38 @@ def _product(kept: Term, left: Element = BF16, right: Element = BF16, transposed
     [
         pytest.param(_product(X), True, id="loaded"),
         pytest.param(_product(X, transposed=True), True, id="transposed"),
-        pytest.param(_product(op("multiply", X, 2)), False, id="computed"),
+        pytest.param(_product(TWICE), True, id="computed"),
+        pytest.param(_product(TWICE, transposed=True), True, id="computed, transposed"),
+        pytest.param(_product(TWICE, left=F32), False, id="computed from single precision"),
         pytest.param(_product(X, left=F32), False, id="single precision on the left"),
         pytest.param(_product(X, right=F32), False, id="single precision on the right"),
+        pytest.param(_product(TWICE, right=F32), False, id="computed, single precision on the right"),
     ],
 )
-def test_operands_that_nobody_computed_stay_bf16(program: KernelProgram, narrow: bool) -> None:
+def test_operands_are_bf16_where_all_they_come_from_is(program: KernelProgram, narrow: bool) -> None:
     (kernel,) = program.kernels
-    products = [step for step in walk_steps(flatten(kernel, TABLE).steps) if isinstance(step, Product)]
+    flat = flatten(kernel, TABLE)
+    products = [step for step in walk_steps(flat.steps) if isinstance(step, Product)]
     assert len(products) == 1
-    assert isinstance(products[0].right, PackedOperand)
-    assert (products[0].right.element is BF16) == narrow
-    assert isinstance(products[0].left, Read) == narrow
+    right, left = products[0].right, products[0].left
+    assert isinstance(right, PackedOperand)
+    assert (right.element is BF16) == narrow
+    kept = {block.name: kept_element(block) for block in flat.blocks}
+    assert (isinstance(left, Read) or kept[left.name] is BF16) == narrow
+
+
+def test_what_is_computed_is_rounded_once_and_only_for_the_product() -> None:
+    compiled = compile_program(_product(op("multiply", X, 1 + 2**-9)), TABLE)
+    random = np.random.default_rng(0)
+    for m, n, k in [(20, 8, 16), (21, 9, 17), (3, 70, 131)]:
+        x = random.standard_normal((m, k)).astype(ml_dtypes.bfloat16)
+        w = random.integers(-9, 10, (n, k)).astype(ml_dtypes.bfloat16)
+        found = compiled.run({"X": x, "W": w}, {"m": m, "n": n, "k": k}, 2)["Y"]
+        exact = x.astype(np.float32) * np.float32(1 + 2**-9)
+        product = exact.astype(ml_dtypes.bfloat16).astype(np.float64) @ w.astype(np.float64).T
+        np.testing.assert_allclose(
+            found, product + exact.sum(axis=1, dtype=np.float64, keepdims=True), rtol=0, atol=1e-4
+        )
 
 
 def test_a_load_that_only_products_used_goes() -> None:
@@ -96,8 +117,9 @@ def test_the_planner_counts_on_it() -> None:
     assert seconds(BF16) < 0.8 * seconds(F32)
 
 
-def test_infinities_and_nan_stay_in_their_rows_and_columns() -> None:
-    compiled = compile_program(_product(X), TABLE)
+@pytest.mark.parametrize("kept", [X, op("multiply", X, 1)], ids=["loaded", "computed"])
+def test_infinities_and_nan_stay_in_their_rows_and_columns(kept: Term) -> None:
+    compiled = compile_program(_product(kept), TABLE)
     x, w = np.ones((3, 5), ml_dtypes.bfloat16), np.ones((4, 5), ml_dtypes.bfloat16)
     x[1, 4], w[2, 4] = np.inf, np.nan
     found = compiled.run({"X": x, "W": w}, {"m": 3, "n": 4, "k": 5}, 1)["Y"]

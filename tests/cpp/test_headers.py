@@ -19,13 +19,13 @@ PROCESSORS = {"this": (), "third level": ("-march=x86-64-v3", "-O1"), "plain": (
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
-@pytest.mark.parametrize("program", ["dot", "math", "stream"])
+@pytest.mark.parametrize("program", ["dot", "math", "round", "stream"])
 def test_headers(program: str, processor: str, tmp_path: Path) -> None:
     _check(find_compiler(), program, processor, tmp_path)
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
-@pytest.mark.parametrize("program", ["dot", "math", "stream"])
+@pytest.mark.parametrize("program", ["dot", "math", "round", "stream"])
 def test_headers_with_clang(program: str, processor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "clang++")
     try:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 from bbrewrite.codegen.access import classify
-from bbrewrite.codegen.cuda.natural_types import natural_typing
 from bbrewrite.codegen.cuda.steps import Scratch, Tile
+from bbrewrite.codegen.natural_types import natural_typing
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Read, Term

@@ -88,20 +88,26 @@ static void attention_kernel(
         }
 
         const float sqrt_value = float(bb::sqrt(double(size_d)));
-        for (int64_t row = 0; row < m_count; ++row) {
-          // S = where(col_spread(n, m) > row_spread(m, n), -inf, S / sqrt(size(d)))
-          // row_max_1 = row_max(S)
-          row_max_1[row] = bb::max_over<float>(n_count, [&](int64_t col) {
-            return S[row * block_n + col] = bb::select((n0 + col) > (m0 + row), -INFINITY, S[row * block_n + col] / sqrt_value);
-          });
-          // M_new = maximum(M, row_max_1)
-          M_new[row] = bb::maximum(M[row], row_max_1[row]);
-          // E = exp(row_shift(S, where(M_new == -inf, 0, -M_new)))
-          // row_sum_1 = row_sum(E)
-          const float where_value = bb::select(M_new[row] == -INFINITY, 0.0f, -M_new[row]);
-          row_sum_1[row] = bb::sum_over<float>(n_count, [&](int64_t col) {
-            return E[row * block_n + col] = bb::exp(S[row * block_n + col] + where_value);
-          });
+        for (int64_t turn = 0; turn <= m_count; ++turn) {
+          if (turn < m_count) {
+            const int64_t row = turn;
+            // S = where(col_spread(n, m) > row_spread(m, n), -inf, S / sqrt(size(d)))
+            // row_max_1 = row_max(S)
+            row_max_1[row] = bb::max_over<float>(n_count, [&](int64_t col) {
+              return S[row * block_n + col] = bb::select((n0 + col) > (m0 + row), -INFINITY, S[row * block_n + col] / sqrt_value);
+            });
+          }
+          if (turn > 0) {
+            const int64_t row = turn - 1;
+            // M_new = maximum(M, row_max_1)
+            M_new[row] = bb::maximum(M[row], row_max_1[row]);
+            // E = exp(row_shift(S, where(M_new == -inf, 0, -M_new)))
+            // row_sum_1 = row_sum(E)
+            const float where_value = bb::select(M_new[row] == -INFINITY, 0.0f, -M_new[row]);
+            row_sum_1[row] = bb::sum_over<float>(n_count, [&](int64_t col) {
+              return E[row * block_n + col] = bb::exp(S[row * block_n + col] + where_value);
+            });
+          }
         }
 
         // w = where(M == M_new, 1, exp(M - M_new))

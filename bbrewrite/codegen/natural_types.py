@@ -1,8 +1,8 @@
 """The element types from which blocks come, before anything is widened for computing.
 
-Local blocks are computed in single precision whatever tensors they come from. Tensor cores want operands of 16 bits,
-and rounding an operand to them is right where the program says that it has such a type: where all it is computed from
-has.
+Local blocks are computed in single precision whatever tensors they come from. Units for products want operands of 16
+bits, and rounding an operand to them is right where the program says that it has such a type: where all it is computed
+from has.
 """
 
 from __future__ import annotations
