@@ -1,7 +1,8 @@
 // Block products: C = A B and C += A B for row-major A (m x k) and C (m x n), and B in packed panels, as it lies in memory,
 // or packed whole ahead. The loops over blocks, the choice of block sizes and the threads are the generated kernel's. Sums
-// run over ascending p from zero within one call, and are then stored or added to C, so that a result depends on nothing
-// but the operands and the block sizes. Nothing outside A, C and the size of B is read or written.
+// run over ascending p from zero within one call, and are then stored or added to C (of widened bf16 a stretch of p at a
+// time), so that a result depends on nothing but the operands and the block sizes. Nothing outside A, C and the size of B
+// is read or written.
 #pragma once
 
 #include "bb_pack.hpp"
@@ -18,10 +19,59 @@ BB_INLINE void packed_panel(
   if constexpr (V <= panel_vectors) panel<S, V>(c, ldc, a, lda, b + p0 * width, width, m, columns, k, add);
 }
 
+// Pairs of bf16 are worth keeping only where an instruction multiplies them. Elsewhere a stretch of rows of some panels
+// is widened, and then some rows of A at a time: much less work than widening both at every multiplication.
+#if defined(__AVX512BF16__)
+template <class S> constexpr bool is_widened = false;
+#else
+template <class S> constexpr bool is_widened = same<S, bf16>;
+#endif
+
+inline void widen_pairs(float* to, const bf16* from, long width, long rows) {
+  for (long p = 0; p < rows; ++p, to += width)
+#pragma omp simd
+    for (long l = 0; l < width; ++l) to[l] = load(from[(p / 2 * width + l) * 2 + p % 2]);
+}
+
+inline void dot_widened(
+    float* c, long ldc, const bf16* a, long lda, const bf16* b, long depth, long p0, long m, long n, long k, bool add) {
+  constexpr long W = Vector<float>::width, N = panel_width<float>, stretch = 64, panels = 8, some = 4 * full_tile_rows;
+  alignas(BB_VECTOR_BYTES) float right[stretch * panels * N], left[some * stretch];
+  for (long j0 = 0; j0 < n; j0 += panels * N, c += panels * N, b += panels * N * depth) {
+    const long wide = n - j0 < panels * N ? n - j0 : panels * N;
+    for (long p = 0; p == 0 || p < k; p += stretch) {
+      const long rows = k - p < stretch ? k - p : stretch;
+      for (long j = 0; j < wide; j += N) {
+        const long columns = wide - j < N ? wide - j : N, width = (columns + W - 1) / W * W;
+        widen_pairs(right + j * stretch, b + j * depth + (p0 + p) * width, width, rows);
+      }
+      for (long i = 0; i < m; i += some) {
+        const long taken = m - i < some ? m - i : some;
+        for (long r = 0; r < taken; ++r)
+#pragma omp simd
+          for (long l = 0; l < rows; ++l) left[r * stretch + l] = load(a[(i + r) * lda + p + l]);
+        for (long j = 0; j < wide; j += N) {
+          const long columns = wide - j < N ? wide - j : N, vectors = (columns + W - 1) / W;
+          float* const to = c + i * ldc + j;
+          const float* const from = right + j * stretch;
+          const bool more = add || p > 0;
+          switch (vectors) {
+            case 1: packed_panel<float, 1>(to, ldc, left, stretch, from, 0, taken, columns, rows, more); break;
+            case 2: packed_panel<float, 2>(to, ldc, left, stretch, from, 0, taken, columns, rows, more); break;
+            case 3: packed_panel<float, 3>(to, ldc, left, stretch, from, 0, taken, columns, rows, more); break;
+            case 4: packed_panel<float, 4>(to, ldc, left, stretch, from, 0, taken, columns, rows, more); break;
+          }
+        }
+      }
+    }
+  }
+}
+
 // Rows p0, ..., p0 + k - 1 of a packed matrix of `depth` rows.
 template <class S>
 void dot(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long depth, long p0, long m, long n, long k, bool add) {
+  if constexpr (is_widened<S>) return dot_widened(c, ldc, a, lda, b, depth, p0, m, n, k, add);
   constexpr long W = Vector<sum_t<S>>::width, N = panel_width<S>;
   for (long j = 0; j < n; j += N, b += N * depth) {
     const long columns = n - j < N ? n - j : N;
@@ -120,7 +170,7 @@ void dot_prepared(
   constexpr long N = panel_width<S>;
   depth = packed_rows<S>(depth);
   b += j0 * depth;
-  for (; n >= N; n -= N, c += N, b += N * depth)
+  for (; n >= N && !is_widened<S>; n -= N, c += N, b += N * depth)
     full_panel<S>(c, ldc, a, lda, b + p0 * N, N, m, k, add, n >= 2 * N ? N * depth : N * k);
   dot<S>(c, ldc, a, lda, b, depth, p0, m, n, k, add);
 }
