@@ -54,10 +54,7 @@ _FEW_ROWS = 16
 
 
 def flatten(kernel: Kernel, table: OperatorTable, prepared: frozenset[str] = frozenset()) -> FlatKernel:
-    """The kernel's steps. The weights named in `prepared` are packed ahead of calls.
-
-    Raises BlockTypeError for an ill-typed expression.
-    """
+    """The kernel's steps; weights named in `prepared` are packed ahead. Raises BlockTypeError for ill-typed kernels."""
     kernel = with_conditions_in_place(without_views(with_narrow_operands(kernel)), table)
     memory = _Memory(kernel, table, prepared)
     steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid), kernel.is_split)

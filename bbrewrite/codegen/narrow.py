@@ -31,7 +31,7 @@ def are_narrow(left: Term, right: Term, tensors: Mapping[str, Tensor], indices: 
 
 
 def is_rounded(left: Term, right: Term, tensors: Mapping[str, Tensor], natural: Typing) -> bool:
-    """Whether the left operand of a product is rounded to bf16, which is the type of the tensor that the right one reads.
+    """Whether the left operand of a product is rounded to bf16, the type of the tensor that the right one reads.
 
     `natural` types terms by what they come from. Storing the definition that is computed would round it as well.
     """
