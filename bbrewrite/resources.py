@@ -1,4 +1,4 @@
-"""Finds the data that travels with the package (grammars, rules, targets) and where products are cached."""
+"""Finds the data that travels with the package (grammars, rules, targets), and the user's own files and products."""
 
 from __future__ import annotations
 
@@ -24,11 +24,18 @@ def cache_directory() -> Path:
     return Path(named) if named else Path(platformdirs.user_cache_dir("bbrewrite"))
 
 
+def configuration_directory() -> Path:
+    """Where a user's own descriptions are: BBREWRITE_CONFIG_DIR, or the user's configuration directory."""
+    named = os.environ.get("BBREWRITE_CONFIG_DIR")
+    return Path(named) if named else Path(platformdirs.user_config_dir("bbrewrite"))
+
+
 @functools.cache
 def package_fingerprint() -> str:
-    """Text that differs where any file of this package or of its data does, by size and time of change."""
+    """Text that differs where a file of this package, its data or the user's own does, by size and time of change."""
     digest = hashlib.sha256()
-    for root in (_PACKAGE, *(resource_directory(name) for name in ("grammar", "targets"))):
+    data = [resource_directory(name) for name in ("grammar", "targets")]
+    for root in (_PACKAGE, *data, configuration_directory()):
         for directory, names, files in os.walk(root):
             names[:] = sorted(name for name in names if name != "__pycache__")
             for file in sorted(files):

@@ -252,6 +252,16 @@ def bench(**options: Any) -> None:
     bench_command(**options)
 
 
+@cli.command()
+@click.option("--measure", is_flag=True, help="Measure this machine, and plan for it from now on.")
+@click.option("--threads", type=click.IntRange(1, 1024), help="Processors to use; by default all.")
+def target(**options: Any) -> None:
+    """Print the description of this machine by which plans are priced."""
+    from bbrewrite.cli.target import target_command
+
+    target_command(**options)
+
+
 def main() -> None:
     """The console script. It ends without a word when nobody reads its output any more, as other commands do."""
     if hasattr(signal, "SIGPIPE"):

@@ -1,4 +1,4 @@
-"""Target descriptions: the machine as the cost model sees it, read from `targets/*.toml`."""
+"""Target descriptions: the machine as the cost model sees it, read from `targets/*.toml` or the user's own file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from bbrewrite.resources import resource_directory
+from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.resources import configuration_directory, resource_directory
+
+HOST_FILE = "host.toml"
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,19 @@ class Target:
 
 
 def load_target(path: Path) -> Target:
-    """Reads a target description."""
-    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    """Reads a target description. Raises InputError for a file that is none."""
+    try:
+        return read_target(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        hint = "`bbrewrite target --measure` writes the host's anew; without the file, what is shipped is used"
+        message = f"{path} describes no machine: {what}"
+        raise InputError([Diagnostic("target", message, hint=hint)]) from None
+
+
+def read_target(text: str) -> Target:
+    """A target description from its text. Raises ValueError, KeyError or TypeError."""
+    data = tomllib.loads(text)
     return Target(
         name=data["name"],
         kind=data["kind"],
@@ -113,9 +127,38 @@ def _tier(entry: dict[str, Any]) -> MemoryTier:
     return MemoryTier(entry["name"], entry["shared"], capacity, entry["bytes_per_second"])
 
 
+def print_target(target: Target) -> str:
+    """The description of a machine without a GPU, as `read_target` reads it."""
+    assert target.gpu is None
+    lines = [f'name = "{target.name}"', f'kind = "{target.kind}"', "", "[parallel]"]
+    lines += [f"processors = {target.processors}", f"launch_seconds = {target.launch_seconds:.3g}"]
+    for tier in target.memory:
+        capacity = 0 if tier.capacity_bytes == inf else round(tier.capacity_bytes)
+        lines += ["", "[[memory]]", f'name = "{tier.name}"', f"shared = {str(tier.shared).lower()}"]
+        lines += [f"capacity_bytes = {capacity}", f"bytes_per_second = {tier.bytes_per_second:.3g}"]
+    lines += ["", "[vector_unit]", f"lanes = {target.vector_lanes}"]
+    lines += [f"operations_per_second = {target.vector_operations_per_second:.3g}", "", "[matrix_unit]"]
+    lines += [f"flops_per_second = {target.matrix_flops_per_second:.3g}", f"rows = {target.matrix_rows}"]
+    lines += [f"columns = {target.matrix_columns}"]
+    lines += [f"accumulators_to_hide_latency = {target.accumulators_to_hide_latency:.3g}"]
+    lines += [f"packing_operations = {target.packing_operations:.3g}"]
+    return "\n".join(lines) + "\n"
+
+
+def measured_host_file() -> Path:
+    """Where `bbrewrite target --measure` writes what it finds."""
+    return configuration_directory() / "targets" / HOST_FILE
+
+
+def host_file() -> Path:
+    """The description of the machine that runs generated C++: as measured, or else as shipped."""
+    measured = measured_host_file()
+    return measured if measured.is_file() else resource_directory("targets") / HOST_FILE
+
+
 def host_target() -> Target:
     """The machine that runs generated C++."""
-    return load_target(resource_directory("targets") / "host.toml")
+    return load_target(host_file())
 
 
 def gpu_target(architecture: str, tf32: bool = False) -> Target:

@@ -1,0 +1,50 @@
+"""`target`: the description of this machine, as it ships or as it was measured."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from bbrewrite.cli.asking import progress
+from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.plan.target import host_file, load_target, measured_host_file, print_target
+from bbrewrite.resources import resource_directory
+from bbrewrite.runtime.library import default_threads
+from bbrewrite.runtime.probe import measured_target
+
+
+def target_command(measure: bool, threads: int | None) -> None:
+    """Prints the host's description, with `measure` after it was measured and written. Raises InputError."""
+    path = host_file()
+    if not measure:
+        click.echo(f"# {path}")
+        click.echo(print_target(load_target(path)), nl=False)
+        return
+    shipped = load_target(resource_directory("targets") / path.name)
+    with progress() as step:
+        step("measuring this machine")
+        text = print_target(measured_target(shipped, threads or default_threads()))
+    path = measured_host_file()
+    _write(
+        path,
+        "# This machine, as `bbrewrite target --measure` found it. Without this file, what is shipped is used.\n"
+        + text,
+    )
+    click.echo(text, nl=False)
+    click.echo(f"wrote {path}", err=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a file that others see whole or not at all. Raises InputError where it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as unfinished:
+            unfinished.write(text)
+        os.replace(unfinished.name, path)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}"
+        hint = "name another directory in the environment variable BBREWRITE_CONFIG_DIR"
+        raise InputError([Diagnostic("target", message, hint=hint)]) from None

@@ -1,0 +1,86 @@
+"""The host's description: it prints and reads back, is measured where asked for, and is refused where it is none."""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from pathlib import Path
+
+import pytest
+
+from bbrewrite.lang.diagnostics import InputError
+from bbrewrite.plan.target import host_target, measured_host_file, print_target, read_target
+from bbrewrite.runtime.probe import cache_sizes
+from tests.cli.conftest import Command, bbrewrite, rules, scaled_sum  # noqa: F401  fixtures
+
+
+@pytest.fixture(autouse=True)
+def _own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BBREWRITE_CONFIG_DIR", str(tmp_path / "config"))
+
+
+def _written(text: str) -> None:
+    measured_host_file().parent.mkdir(parents=True)
+    measured_host_file().write_text(text)
+
+
+def test_a_description_reads_back() -> None:
+    assert read_target(print_target(host_target())) == host_target()
+
+
+def test_measuring_writes_what_is_planned_for_from_then_on(
+    bbrewrite: Command,  # noqa: F811
+    rules: Path,  # noqa: F811
+    scaled_sum: Path,  # noqa: F811
+) -> None:
+    shipped = host_target()
+    assert "targets/host.toml" in bbrewrite("target").output
+    result = bbrewrite("target", "--measure", "--threads", "1")
+    assert result.exit_code == 0, result.output
+    found = host_target()
+    assert found.processors == 1
+    assert [tier.name for tier in found.memory] == [tier.name for tier in shipped.memory]
+    rates = [tier.bytes_per_second for tier in found.memory]
+    rates += [found.vector_operations_per_second, found.matrix_flops_per_second, found.launch_seconds]
+    assert all(isfinite(rate) and rate > 0 for rate in rates)
+    assert found.memory[-1].capacity_bytes == inf
+    assert found.vector_lanes in (4, 8, 16)
+    assert result.stdout in measured_host_file().read_text()
+    assert bbrewrite("target").output.splitlines()[0] == f"# {measured_host_file()}"
+    assert bbrewrite("run", rules, scaled_sum, "--size", "m=9", "--target", "numpy").exit_code == 0
+
+
+@pytest.mark.parametrize("text", ["", "name = 3", "[", "name = 'host'\nkind = 'cpu'\nparallel = 4\n"])
+def test_a_file_that_describes_no_machine_is_refused_by_name(
+    bbrewrite: Command,  # noqa: F811
+    rules: Path,  # noqa: F811
+    scaled_sum: Path,  # noqa: F811
+    text: str,
+) -> None:
+    _written(text)
+    with pytest.raises(InputError, match=r"host\.toml describes no machine"):
+        host_target()
+    result = bbrewrite("run", rules, scaled_sum, "--size", "m=9")
+    assert (result.exit_code, "`bbrewrite target --measure` writes the host's anew" in result.output) == (2, True)
+
+
+def test_a_directory_that_cannot_be_written_is_told(
+    bbrewrite: Command,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BBREWRITE_CONFIG_DIR", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("bbrewrite.cli.target.measured_target", lambda known, threads: known)
+    result = bbrewrite("target", "--measure")
+    assert (result.exit_code, "BBREWRITE_CONFIG_DIR" in result.output) == (2, True)
+
+
+def test_cache_sizes_are_what_the_system_tells(tmp_path: Path) -> None:
+    told = [("1", "Data", "32K"), ("1", "Instruction", "64K"), ("2", "Unified", "2048K"), ("3", "Unified", "32M")]
+    for number, entry in enumerate(told):
+        (tmp_path / f"index{number}").mkdir()
+        for name, text in zip(("level", "type", "size"), entry, strict=True):
+            (tmp_path / f"index{number}" / name).write_text(text + "\n")
+    (tmp_path / "index9").mkdir()
+    assert cache_sizes(tmp_path) == {"L1": 32 * 1024, "L2": 2 * 1024**2, "L3": 32 * 1024**2}
+    assert cache_sizes(tmp_path / "nothing") == {}
