@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 
-from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Role
-from bbrewrite.core.terms import Cast, IndexValue, Local, Number, Size
-from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
+from bbrewrite.core.terms import IndexValue, Number, Size
+from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store
 from tests.codegen.kernel_cases import (
     BF16,
-    BOOL,
     F16,
     F32,
     F64,
     I32,
+    IN,
+    MN,
+    X,
+    Y,
     add_to,
     address,
     attention,
@@ -33,10 +35,9 @@ from tests.codegen.kernel_cases import (
     tensor,
     use,
 )
-
-X, Y = read("X", "m", "n"), output("Y", "m n")
-IN = tensor("X", "m n")
-MN = indices(m=4, n=8)
+from tests.codegen.memory_cases import memory_cases
+from tests.codegen.product_cases import product_cases
+from tests.codegen.type_cases import type_cases
 
 
 def general_cases() -> dict[str, KernelProgram]:
@@ -57,150 +58,15 @@ def general_cases() -> dict[str, KernelProgram]:
         attention("grouped", batch=True),
         layer_norm(),
         swiglu(),
-        *_products(),
+        *product_cases(),
         *_sharing(),
         *_positions(),
         *_addresses(),
-        *_memory(),
-        *_types(),
+        *memory_cases(),
+        *type_cases(),
         _two_kernels(),
     ]
     return {case.name: case for case in cases}
-
-
-def _products() -> list[KernelProgram]:
-    t, u = block("t", "m k"), block("u", "m m")
-    s = block("s", "m n")
-    inner = op("dot", op("exp", read("A", "m", "k")), op("exp", read("B", "n", "k")))
-    return [
-        single(
-            "inner_product",
-            indices(m=4, n=5, k=6),
-            "m n",
-            (
-                Let(s, Number(0.0)),
-                Loop("k", (Update(s, op("maximum", use(s), op("sqrt", op("power", inner, 2)))),)),
-                Store(Y, op("sqrt", use(s))),
-            ),
-            tensor("A", "m k"),
-            tensor("B", "n k"),
-            Y,
-        ),
-        # The block that is added to is itself an operand, of either side, in place and transposed.
-        single(
-            "own_operand",
-            indices(m=4, k=5),
-            "m",
-            (
-                Loop(
-                    "k",
-                    (
-                        Let(t, read("A", "m", "k")),
-                        Let(u, op("outer", read("v", "m"), op("exp", read("v", "m")))),
-                        Update(u, op("add", op("multiply", use(u), 2), op("dot", use(u), op("multiply", use(u), 0.5)))),
-                        Update(u, op("add", use(u), op("dot", use(u), op("transpose", use(u))))),
-                        Update(t, op("add", use(t), op("dot", use(u), op("transpose", use(t))))),
-                        Update(u, op("subtract", use(u), op("transpose", use(u)))),
-                        Store(output("Y", "m k"), op("row_scale", use(t), op("row_sum", use(u)))),
-                    ),
-                ),
-            ),
-            tensor("v", "m"),
-            tensor("A", "m k"),
-            output("Y", "m k"),
-        ),
-        single(
-            "two_products",
-            indices(m=4, n=5, k=6),
-            "m n",
-            (
-                Let(s, Number(1.0)),
-                Loop(
-                    "k",
-                    (
-                        Update(
-                            s,
-                            op(
-                                "add",
-                                op("add", op("dot", read("A", "m", "k"), read("B", "n", "k")), use(s)),
-                                op("dot", op("negate", read("A", "m", "k")), op("exp", read("B", "n", "k"))),
-                            ),
-                        ),
-                    ),
-                ),
-                Store(Y, use(s)),
-            ),
-            tensor("A", "m k"),
-            tensor("B", "n k"),
-            Y,
-        ),
-        # Operands whose columns are not adjacent.
-        single(
-            "strided",
-            indices(h=None, m=4, n=5, k=6),
-            "h m n",
-            (
-                Let(s, Number(0.0)),
-                Loop("k", (add_to(s, op("dot", read("A", "m", "k", "h"), op("transpose", read("B", "k", "n", "h")))),)),
-                Loop("k", (add_to(s, op("dot", read("A", "m", "k", "h"), op("transpose", read("B", "k", "n", "h")))),)),
-                Store(output("Y", "m h n"), use(s)),
-            ),
-            tensor("A", "m k h"),
-            tensor("B", "k n h"),
-            output("Y", "m h n"),
-        ),
-        single(
-            "shifted_product",
-            indices(m=4, n=5, k=6),
-            "m n",
-            (
-                Let(s, Number(0.0)),
-                Loop(
-                    "k",
-                    (
-                        add_to(
-                            s,
-                            op(
-                                "dot",
-                                read("A", address(m=1, offset=-1), "k"),
-                                read("B", address(n=1, offset=1), "k"),
-                            ),
-                        ),
-                    ),
-                ),
-                Store(Y, use(s)),
-            ),
-            tensor("A", "m k"),
-            tensor("B", "n k"),
-            Y,
-        ),
-        # A head that is not there: the right operand is zero as a whole.
-        single(
-            "guarded_product",
-            indices(h=None, m=4, n=5, k=6),
-            "h m n",
-            (
-                Let(s, Number(0.0)),
-                Loop(
-                    "k",
-                    (
-                        add_to(
-                            s,
-                            op(
-                                "dot",
-                                read("A", address(h=1, offset=-1), "m", "k"),
-                                read("B", address(h=1, offset=1), "n", "k"),
-                            ),
-                        ),
-                    ),
-                ),
-                Store(output("Y", "h m n"), use(s)),
-            ),
-            tensor("A", "h m k"),
-            tensor("B", "h n k"),
-            output("Y", "h m n"),
-        ),
-    ]
 
 
 def _sharing() -> list[KernelProgram]:
@@ -289,174 +155,6 @@ def _addresses() -> list[KernelProgram]:
             Y,
         ),
         entrywise("half_type_shift", read("X", "m", address(n=1, offset=1)), MN, "m n", tensor("X", "m n", F16), Y),
-    ]
-
-
-def _memory() -> list[KernelProgram]:
-    scalar, rows, top = block("s"), block("rows", "m", of="b"), block("top", of="b")
-    wide = indices(m=64, k=96)
-    row = block("row", "m k", of="k")
-    return [
-        # Numbers: an input, a local, an output, and a kernel of one thread.
-        single(
-            "scalars",
-            indices(m=4),
-            "",
-            (
-                Let(scalar, Number(0.0)),
-                Loop("m", (add_to(scalar, op("sum_of", op("multiply", read("x", "m"), read("lam")))),)),
-                Update(scalar, op("exp", op("negate", op("divide", use(scalar), op("add", Size("m"), 1))))),
-                Store(output("loss", ""), use(scalar)),
-            ),
-            tensor("x", "m"),
-            tensor("lam", ""),
-            output("loss", ""),
-        ),
-        single(
-            "lists",
-            indices(b=None, m=4),
-            "m",
-            (
-                Loop("b", (Let(rows, op("exp", read("X", "b", "m"))), Let(top, op("max_of", read("X", "b", "m"))))),
-                Loop("b", (Store(output("Y", "b m"), op("multiply", use(rows), use(top))),)),
-            ),
-            tensor("X", "b m"),
-            output("Y", "b m"),
-        ),
-        # Blocks too large for the stack.
-        single(
-            "large_blocks",
-            wide,
-            "m",
-            (
-                Loop("k", (Let(row, op("multiply", read("X", "m", "k"), 2)),)),
-                Loop("k", (Let(block("copy", "m k"), op("exp", use(row))), Store(output("Y", "m k"), Local("copy")))),
-            ),
-            tensor("X", "m k"),
-            output("Y", "m k"),
-        ),
-        # A loaded block that a loop inside uses again.
-        single(
-            "kept",
-            indices(m=4, n=5, k=6),
-            "m k",
-            (
-                Let(block("a", "m k"), read("A", "m", "k")),
-                Let(block("acc", "m k"), Number(0.0)),
-                Loop(
-                    "n",
-                    (
-                        Let(block("s", "m n"), op("dot", Local("a"), read("B", "n", "k"))),
-                        add_to(block("acc", "m k"), op("dot", Local("s"), op("transpose", read("B", "n", "k")))),
-                    ),
-                ),
-                Store(output("Y", "m k"), Local("acc")),
-            ),
-            tensor("A", "m k"),
-            tensor("B", "n k"),
-            output("Y", "m k"),
-        ),
-        # A loop inside another one over the same index.
-        single(
-            "shadowed",
-            MN,
-            "m",
-            (
-                Loop(
-                    "n",
-                    (
-                        Let(block("total", "m"), Number(0.0)),
-                        Loop("n", (add_to(block("total", "m"), op("row_sum", op("abs", X))),)),
-                        Store(Y, op("row_scale", X, op("recip", Local("total")))),
-                    ),
-                ),
-            ),
-            IN,
-            Y,
-        ),
-        entrywise(
-            "exp",
-            op("add", read("M_PI", "y0", "gamma"), op("log1p", op("exp", read("NULL", "y0", "gamma")))),
-            indices(y0=4, gamma=8),
-            "y0 gamma",
-            tensor("M_PI", "y0 gamma"),
-            tensor("NULL", "y0 gamma"),
-            output("free", "y0 gamma"),
-        ),
-        # Names that C++ or the generator claims for itself.
-        single(
-            "names",
-            indices(row=4, col=8),
-            "row col",
-            (Store(output("int", "row col"), op("add", read("row0", "row", "col"), read("sqrt_value", "row", "col"))),),
-            tensor("row0", "row col"),
-            tensor("sqrt_value", "row col"),
-            output("int", "row col"),
-        ),
-    ]
-
-
-def _types() -> list[KernelProgram]:
-    count, seen = block("c", "m", element=Element.INDEX), block("c", "m", element=BOOL)
-    half, whole, truth = tensor("X", "m n", F16), tensor("X", "m n", I32), tensor("X", "m n", BOOL)
-    return [
-        entrywise("halves", op("exp", X), MN, "m n", half, output("Y", "m n", BF16)),
-        entrywise("integers", op("add", op("multiply", X, X), 1), MN, "m n", whole, output("Y", "m n", I32)),
-        entrywise("fraction", op("multiply", X, 0.5), MN, "m n", whole, Y),
-        entrywise(
-            "truth",
-            op("or", op("and", X, read("Z", "m", "n")), op("not", X)),
-            MN,
-            "m n",
-            truth,
-            tensor("Z", "m n", BOOL),
-            output("Y", "m n", BOOL),
-        ),
-        entrywise("true_plus_true", op("add", X, X), MN, "m n", truth, output("Y", "m n", I32)),
-        entrywise(
-            "masked",
-            op("where", read("mask", "m", "n"), X, -math.inf),
-            MN,
-            "m n",
-            half,
-            tensor("mask", "m n", BOOL),
-            output("Y", "m n", F16),
-        ),
-        entrywise("cast", op("add", Cast("f32", X), 0.5), MN, "m n", whole, Y),
-        entrywise("truncated", Cast("i32", op("multiply", X, 3)), MN, "m n", IN, output("Y", "m n", I32)),
-        entrywise(
-            "compared",
-            op("less", X, read("x", "m", "n")),
-            MN,
-            "m n",
-            whole,
-            tensor("x", "m n"),
-            output("Y", "m n", BOOL),
-        ),
-        single(
-            "counted",
-            MN,
-            "m",
-            (
-                Let(count, Number(0.0)),
-                Loop("n", (add_to(count, op("row_sum", op("where", op("greater", X, 4), 1, 0))),)),
-                Store(output("Y", "m", I32), use(count)),
-            ),
-            whole,
-            output("Y", "m", I32),
-        ),
-        single(
-            "any",
-            MN,
-            "m",
-            (
-                Let(seen, Number(0.0)),
-                Loop("n", (Update(seen, op("or", use(seen), op("row_max", X))),)),
-                Store(output("Y", "m", BOOL), use(seen)),
-            ),
-            truth,
-            output("Y", "m", BOOL),
-        ),
     ]
 
 

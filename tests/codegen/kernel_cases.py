@@ -242,3 +242,9 @@ def table_with_weight() -> OperatorTable:
         "double", 1, "float", 18, parameters=("a",), body=op("add", op("weight", a, 0), op("weight", a, 0))
     )
     return builtin_table().with_function(weight).with_function(twice)
+
+
+# What the cases of single statements read and write.
+X, Y = read("X", "m", "n"), output("Y", "m n")
+IN = tensor("X", "m n")
+MN = indices(m=4, n=8)

@@ -10,7 +10,7 @@ from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.runtime.module import compile_programs
 from tests.array_programs import draw_inputs, extents_of, program, reference
 from tests.codegen.kernel_cases import arrays_for, matmul
-from tests.egraph import test_inline, test_programs, test_saturate, test_soundness
+from tests.egraph import saturation, test_conditions, test_inline, test_programs, test_saturate, test_soundness
 from tests.egraph.test_soundness import PROGRAMS
 from tests.lower import test_meaning
 from tests.plan import test_scope
@@ -34,7 +34,7 @@ def free_indices_are_seen_through_edges() -> None:
 
 
 def hoisting_asks_for_free_indices() -> None:
-    test_saturate.test_hoisting_asks_for_free_indices(apply("row_max", test_saturate.A), False)
+    test_saturate.test_hoisting_asks_for_free_indices(apply("row_max", saturation.A), False)
 
 
 def many_indices_have_masks() -> None:
@@ -42,8 +42,8 @@ def many_indices_have_masks() -> None:
 
 
 def constness_is_proved() -> None:
-    test_saturate.test_constness(apply("multiply", test_saturate.W, test_saturate.A), False)
-    test_saturate.test_constness(apply("exp", test_saturate.W), True)
+    test_conditions.test_constness(apply("multiply", saturation.W, saturation.A), False)
+    test_conditions.test_constness(apply("exp", saturation.W), True)
 
 
 def free_indices_are_the_fewest() -> None:
@@ -53,30 +53,30 @@ def free_indices_are_the_fewest() -> None:
 def new_vectors_are_no_scalars() -> None:
     """A vector that a rule has made is none, whatever operator made it."""
     text = "rule make\n    row_sum(x) => row_sum(x * 1)\nrule r\n    exp(x) => x + 0\n    where x is scalar\n"
-    source = test_saturate.single(total("n", apply("exp", apply("row_sum", test_saturate.A))), "m")
-    assert not test_saturate.run(source, test_saturate.rules(text)).report.rules_applied["r"]
+    source = saturation.single(total("n", apply("exp", apply("row_sum", saturation.A))), "m")
+    assert not saturation.run(source, saturation.rules(text)).report.rules_applied["r"]
 
 
 def sums_need_not_be_nonzero() -> None:
-    source = test_saturate.single(
-        total("n", apply("log", apply("row_sum", test_saturate.A))), "m", assumptions=(Assumption("nonzero", "A"),)
+    source = saturation.single(
+        total("n", apply("log", apply("row_sum", saturation.A))), "m", assumptions=(Assumption("nonzero", "A"),)
     )
-    assert not test_saturate.fires(test_saturate.rules(test_saturate.LOG.format("nonzero")), source)
+    assert not saturation.fires(saturation.rules(saturation.LOG.format("nonzero")), source)
 
 
 def scalars_are_proved() -> None:
-    test_saturate.test_scalars(apply("exp", test_saturate.A), False)
-    test_saturate.test_scalars(test_saturate.A, False)
-    test_saturate.test_scalars(apply("exp", read("s")), True)
+    test_conditions.test_scalars(apply("exp", saturation.A), False)
+    test_conditions.test_scalars(saturation.A, False)
+    test_conditions.test_scalars(apply("exp", read("s")), True)
 
 
 def facts_are_proved() -> None:
-    a, b = test_saturate.A, test_saturate.B
-    test_saturate.test_facts_are_proved_or_the_rule_does_not_fire("positive", apply("multiply", a, a), False)
-    test_saturate.test_facts_are_proved_or_the_rule_does_not_fire("nonnegative", apply("multiply", a, b), False)
-    test_saturate.test_facts_are_proved_or_the_rule_does_not_fire("nonnegative", apply("power", a, 3), False)
+    a, b = saturation.A, saturation.B
+    test_conditions.test_facts_are_proved_or_the_rule_does_not_fire("positive", apply("multiply", a, a), False)
+    test_conditions.test_facts_are_proved_or_the_rule_does_not_fire("nonnegative", apply("multiply", a, b), False)
+    test_conditions.test_facts_are_proved_or_the_rule_does_not_fire("nonnegative", apply("power", a, 3), False)
     shifted = apply("row_shift", apply("exp", a), read("v", "m"))
-    test_saturate.test_facts_are_proved_or_the_rule_does_not_fire("nonnegative", shifted, False)
+    test_conditions.test_facts_are_proved_or_the_rule_does_not_fire("nonnegative", shifted, False)
 
 
 def inlining_does_not_capture() -> None:
