@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from bbrewrite.codegen.scalars import folded_letter, signature_of
 from bbrewrite.codegen.steps import (
@@ -38,7 +39,7 @@ from bbrewrite.codegen.steps import (
 )
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.terms import Apply, Cast, Local, Term, rewrite_bottom_up, walk
+from bbrewrite.core.terms import Apply, Cast, Local, Term, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.constants import UNKNOWN, Constant, Entries, EntriesOf, either
 from bbrewrite.plan.kernel import LocalBlock
@@ -170,7 +171,10 @@ class _SpanFinder:
     def _axes(self, part: Assign | Fold) -> tuple[str, ...]:
         if isinstance(part, Assign) and isinstance(part.target, LocalBlock):
             return part.target.type.axes
-        return self._typing.block(part.expression if isinstance(part, Assign) else part.fold.operands[0]).axes
+        return self._axes_of(part.expression if isinstance(part, Assign) else part.fold.operands[0])
+
+    def _axes_of(self, term: Term) -> tuple[str, ...]:
+        return self._typing.block(term).axes
 
     # Assumptions
 
@@ -323,19 +327,29 @@ class _SpanFinder:
     def _settled(self, rows: Rows, hidden: _Assumption) -> Rows:
         """The loop over rows for a row of which nothing is hidden."""
 
+        @cache
         def chosen(term: Term) -> Term:
-            if isinstance(term, Apply) and term.operator == "where" and term.children[0] in hidden:
-                branch = term.children[2 if hidden[term.children[0]] else 1]
+            operands = tuple(map(chosen, term.children))
+            if not isinstance(term, Apply):
+                return term.with_children(operands)
+            if term.operator == "where" and term.children[0] in hidden:
+                branch = operands[2 if hidden[term.children[0]] else 1]
                 element = self._typing.block(term).element
                 if element is not None and self._typing.block(branch).element is not element:
                     return Cast(element.value, branch)
                 return branch
-            return term
+            if not self._table.operators[term.operator].is_elementwise:
+                # It needs whole blocks, even of a number.
+                pairs = zip(operands, term.children, strict=True)
+                operands = tuple(new if self._axes_of(new) == self._axes_of(old) else old for new, old in pairs)
+            return term.with_children(operands)
 
         def settled(part: Assign | Fold) -> Assign | Fold:
             if isinstance(part, Assign):
-                return replace(part, expression=rewrite_bottom_up(part.expression, chosen))
-            return replace(part, fold=rewrite_bottom_up(part.fold, chosen))
+                return replace(part, expression=chosen(part.expression))
+            fold = chosen(part.fold)
+            assert isinstance(fold, Apply)
+            return replace(part, fold=fold)
 
         return Rows(rows.axis, tuple(RowPass(tuple(map(settled, one.steps))) for one in rows.passes))
 

@@ -40,6 +40,7 @@ FORMS = {
     "seen by others": (
         "output O[m, l] = sum[n](softmax[n](where({c}, S[m, n], -inf)) * V[n, l]) + sum[n](S[m, n] * V[n, l])"
     ),
+    "numbers": "output O[m] = sum[n](where({c}, 3, 0)) + sum[n](where({c}, 1, 0) * F[n])",
     "other value": "output O[m, l] = sum[n](where({c}, S[m, n], 2) * V[n, l])",
     "other extreme": "output O[m] = max[n](where({c}, S[m, n], 99))",
     "two masks": "output O[m, l] = sum[n]((where({c}, S[m, n], 0) + where(n < 3, S[m, n], 0)) * V[n, l])",
@@ -95,6 +96,7 @@ def test_masked_programs_mean_what_the_reference_says() -> None:
             masked("seen by others", DOCUMENTS, 20, 30),
             masked("two masks", LENGTHS, 7, 100),
             masked("other value", "n > m"),
+            masked("numbers", CAUSAL),
             masked("hidden where true", next(random)),
             masked("product", "floor(m / 49) == floor(n / 49)"),
             masked("attention", next(random), 13, 64),
