@@ -162,7 +162,7 @@ class EntryPrinter:
                 return _converted(self._kernel.size(index), Element.INDEX, entry.element)
             case IndexValue(index):
                 names = self._kernel.index(index)
-                return f"({names.start} + {entry.positions[0].variable})" if names.start else names.number
+                return names.position(entry.positions[0].variable) if names.start else names.number
             case Local():
                 return self._kernel.entry(entry.term, entry.positions)
             case Read():

@@ -14,8 +14,9 @@ from bbrewrite.codegen.access import classify, is_row_contiguous
 from bbrewrite.codegen.conditions import with_conditions_in_place
 from bbrewrite.codegen.describe import describe
 from bbrewrite.codegen.first_iterations import without_fills
+from bbrewrite.codegen.local_memory import LocalMemory
 from bbrewrite.codegen.narrow import are_narrow, is_rounded, with_narrow_operands
-from bbrewrite.codegen.natural_types import natural_typing
+from bbrewrite.codegen.overlap import overlapping, read_by_the_row_before, streamable
 from bbrewrite.codegen.registers import cheap_rows, single_entries, without_rows
 from bbrewrite.codegen.rows import merge_rows, single_rows
 from bbrewrite.codegen.scalars import entries, value_element, work_of
@@ -39,11 +40,11 @@ from bbrewrite.codegen.steps import (
 )
 from bbrewrite.codegen.targets import addends_of, list_indices
 from bbrewrite.codegen.views import without_views
+from bbrewrite.codegen.whole import without_single_iterations
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up, walk
-from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import Barrier, Kernel, LocalBlock, Loop, Merge, Statement, Store, compute_element
 
 # A subterm of at least this work (vector instructions) is worth a block of its own when it would be computed again.
@@ -55,53 +56,20 @@ _FEW_ROWS = 16
 
 def flatten(kernel: Kernel, table: OperatorTable, prepared: frozenset[str] = frozenset()) -> FlatKernel:
     """The kernel's steps; weights named in `prepared` are packed ahead. Raises BlockTypeError for ill-typed kernels."""
-    kernel = with_conditions_in_place(without_views(with_narrow_operands(kernel)), table)
-    memory = _Memory(kernel, table, prepared)
-    steps = _statements(memory, memory.kernel.body, frozenset(kernel.grid), kernel.is_split)
+    kernel = with_conditions_in_place(without_views(without_single_iterations(with_narrow_operands(kernel))), table)
+    memory = LocalMemory(kernel, table, prepared)
+    steps = _statements(memory, kernel.body, kernel.whole.union(kernel.grid), kernel.is_split)
     steps = merge_rows(without_fills(steps), kernel.indices, memory.typing, table)
     cheap = cheap_rows(steps, memory.typing, table)
     steps = without_rows(steps, cheap)
     rows, variables = single_rows(steps), single_entries(steps)
     finite = frozenset(tensor.name for tensor in kernel.reads if tensor.role in (Role.INPUT, Role.WEIGHT))
     steps = with_spans(steps, memory.typing, table, finite, memory.temporary)
-    blocks = (block for block in memory.blocks.values() if block.name not in cheap)
-    return FlatKernel(steps, tuple(blocks), tuple(memory.packed), rows, variables)
-
-
-class _Memory:
-    """The kernel and its local memory, to which temporaries and packed operands are added."""
-
-    def __init__(self, kernel: Kernel, table: OperatorTable, prepared: frozenset[str]) -> None:
-        self.kernel = kernel
-        self.table = table
-        self.prepared = prepared
-        self.blocks = {block.name: block for block in kernel.local_blocks}
-        self.packed: list[PackedOperand] = []
-        self.unused: list[PackedOperand] = []
-        self.tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
-        self._types = {name: block.type for name, block in self.blocks.items()}
-        self.typing = Typing(table, kernel.indices, self.tensors, self._types)
-        self.natural = natural_typing(kernel, table)
-
-    def temporary(self, stem: str, axes: tuple[str, ...], element: Element) -> LocalBlock:
-        """A new block in local memory."""
-        taken = {*self.blocks, *self.tensors}
-        name = next(n for n in (f"{stem}_{number}" for number in range(1, len(taken) + 2)) if n not in taken)
-        self.blocks[name] = LocalBlock(name, BlockType(axes, element))
-        self._types[name] = self.blocks[name].type
-        return self.blocks[name]
-
-    def packed_operand(self, contracted: str, columns: str, element: Element) -> PackedOperand:
-        """A buffer for a packed operand; one that is free is used again."""
-        sizes = self.kernel.indices[contracted].block, self.kernel.indices[columns].block
-        for operand in self.unused:
-            if (operand.contracted, operand.columns, operand.element) == (*sizes, element):
-                self.unused.remove(operand)
-                return operand
-        assert sizes[0] is not None
-        assert sizes[1] is not None
-        self.packed.append(PackedOperand(f"packed_{len(self.packed) + 1}", sizes[0], sizes[1], element))
-        return self.packed[-1]
+    streamed = streamable(steps, kernel)
+    steps = overlapping(steps, kernel.indices, memory.tensors, streamed, memory.typing, table)
+    pairs = rows & read_by_the_row_before(steps)
+    blocks = tuple(block for block in memory.blocks.values() if block.name not in cheap)
+    return FlatKernel(steps, blocks, tuple(memory.packed), rows - pairs, variables, pairs, streamed)
 
 
 @dataclass
@@ -122,7 +90,7 @@ class _Scope:
 
 
 def _statements(
-    memory: _Memory, body: tuple[Statement, ...], bound: frozenset[str], together: bool
+    memory: LocalMemory, body: tuple[Statement, ...], bound: frozenset[str], together: bool
 ) -> tuple[Step, ...]:
     """Steps of a list of statements inside loops over `bound`; `together` where all processors do the same."""
     scope = _Scope()
@@ -165,7 +133,7 @@ def _statements(
 class _StatementFlattener:
     """Flattens one statement: appends to the scope's steps and remembers the temporaries made for its subterms."""
 
-    def __init__(self, memory: _Memory, scope: _Scope, target: LocalBlock | Tensor) -> None:
+    def __init__(self, memory: LocalMemory, scope: _Scope, target: LocalBlock | Tensor) -> None:
         self._memory = memory
         self._scope = scope
         self._target = target
@@ -356,7 +324,7 @@ class _StatementFlattener:
         return self._scope.packed[key]
 
 
-def _shared_subterms(expression: Term, memory: _Memory) -> frozenset[Term]:
+def _shared_subterms(expression: Term, memory: LocalMemory) -> frozenset[Term]:
     """Costly subterms that more than one step of the statement would compute.
 
     Steps begin at the expression itself and at folds and products, whose operands belong to them; walking from users to

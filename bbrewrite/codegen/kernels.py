@@ -40,7 +40,7 @@ from bbrewrite.codegen.steps import (
 )
 from bbrewrite.codegen.text import Writer, signature, storage_type
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import Role, Tensor
+from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Local, Read
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import Kernel, LocalBlock
@@ -96,14 +96,9 @@ class _KernelPrinter:
         self._parts = Parts(inner.fresh("part"), inner.fresh("parts"), {}) if kernel.is_split else None
         self._tensors = tuple(dict.fromkeys((*kernel.reads, *kernel.writes)))
         written = frozenset(tensor.name for tensor in kernel.writes)
+        rowwise = self._flat.single_rows, self._flat.single_entries, self._flat.row_pairs
         self._scope = KernelScope(
-            inner,
-            kernel.indices,
-            self._tensors,
-            written,
-            self._flat.blocks,
-            self._flat.single_rows,
-            self._flat.single_entries,
+            inner, kernel.indices, self._tensors, written, self._flat.blocks, *rowwise, kernel.whole
         )
         for operand in self._flat.packed:
             self._scope.locals[operand.name] = inner.fresh(operand.name)
@@ -112,11 +107,9 @@ class _KernelPrinter:
         if self._parts:
             for block in self._merged():
                 self._parts.pointers[block.name] = inner.fresh(f"{block.name}_parts")
-        products = any(isinstance(step, Product) for step in walk_steps(self._flat.steps))
-        results = [tensor for tensor in kernel.writes if tensor.role is Role.OUTPUT and tensor not in kernel.reads]
-        # Arithmetic, not memory, limits a kernel with products.
-        streamed = frozenset[Tensor]() if products else frozenset(results)
-        self._printer = StepPrinter(self._writer, table, typing, functions, self._scope, self._parts, streamed)
+        self._printer = StepPrinter(
+            self._writer, table, typing, functions, self._scope, self._parts, self._flat.streamed
+        )
         self._bound: list[str] = []
 
     def function(self) -> KernelFunction:
@@ -126,7 +119,8 @@ class _KernelPrinter:
         flags = [self._streamed_declaration(name, flag) for name, flag in self._scope.streamed.items()]
         mentioned = set(re.findall(r"\w+", "\n".join([*flags, body.text])))
         indices = [(index, self._scope.index(index.name)) for index in self._kernel.indices]
-        blocks = [(names.block, index.block) for index, names in indices if names.block in mentioned]
+        chosen = [(index, names) for index, names in indices if index.name not in self._kernel.whole]
+        blocks = [(names.block, index.block) for index, names in chosen if names.block in mentioned]
         sizes = [(index.name, names.size) for index, names in indices if not index.same_as and names.size in mentioned]
         taken = [f"{self._qualified(tensor)} {self._scope.pointers[tensor.name]}" for tensor in self._tensors]
         taken += [f"int64_t {size}" for _, size in sizes] + ([f"int {self._threads}"] if self._is_parallel else [])
@@ -223,7 +217,7 @@ class _KernelPrinter:
         return list(dict.fromkeys(sources))
 
     def _body(self) -> None:
-        self._bound = list(self._kernel.grid)
+        self._bound = [*self._kernel.grid, *sorted(self._kernel.whole)]
         self._pointers(self._flat.steps, new=None)
         self._steps(self._flat.steps)
 
@@ -268,8 +262,10 @@ class _KernelPrinter:
             return block.contracted * block.columns * block.element.size_bytes
         if block.list_indices:
             return None
-        size = kept_element(block).size_bytes
+        size = kept_element(block).size_bytes * self._scope.rows_kept(block)
         for axis in self._scope.kept_axes(block):
+            if axis in self._kernel.whole:
+                return None
             size *= self._kernel.indices[axis].block or 1
         return size
 
@@ -282,6 +278,7 @@ class _KernelPrinter:
         if isinstance(block, PackedOperand):
             return f"bb::packed_size<{self._kind(block)}>({block.contracted}, {block.columns})"
         factors = [self._scope.steps_of(index) for index in block.list_indices]
+        factors += ["2"] * (self._scope.rows_kept(block) == 2)
         factors += [self._scope.index(axis).block for axis in self._scope.kept_axes(block)]
         return " * ".join(factors)
 

@@ -74,7 +74,12 @@ class _Group:
     members: list[_Member]
 
 
-def merge_rows(steps: tuple[Step, ...], indices: IndexTable, typing: Typing, table: OperatorTable) -> tuple[Step, ...]:
+def merge_rows(
+    steps: tuple[Step, ...],
+    indices: IndexTable,
+    typing: Typing,
+    table: OperatorTable,
+) -> tuple[Step, ...]:
     """The steps, with those merged that may be."""
     return _RowMerger(indices, typing, table).merged(steps)
 
@@ -105,8 +110,11 @@ def single_rows(steps: tuple[Step, ...]) -> frozenset[str]:
 def stages(rows: Rows, single: frozenset[str]) -> list[tuple[RowPass, ...]]:
     """The passes, the first one apart where it may be a row ahead of the others; `single` are the single rows.
 
-    A fold takes long to come from many lanes to one, and the row before is then something to do meanwhile.
+    A fold takes long to come from many lanes to one, and the row before is then something to do meanwhile; where a pass
+    fetches the next row or stores the one before, there is enough.
     """
+    if any(one.ahead or one.behind for one in rows.passes):
+        return [rows.passes]
     first, *rest = rows.passes
     made = {step.target.name for step in first.steps if isinstance(step, Assign)} & single
     used = {name for one in rest for step in one.steps for name in names_read(step)}
@@ -116,7 +124,12 @@ def stages(rows: Rows, single: frozenset[str]) -> list[tuple[RowPass, ...]]:
 
 
 class _RowMerger:
-    def __init__(self, indices: IndexTable, typing: Typing, table: OperatorTable) -> None:
+    def __init__(
+        self,
+        indices: IndexTable,
+        typing: Typing,
+        table: OperatorTable,
+    ) -> None:
         self._indices = indices
         self._typing = typing
         self._table = table

@@ -32,13 +32,20 @@ class Position:
 
 @dataclass(frozen=True)
 class IndexNames:
-    """`number` counts blocks, or is the position itself of a point index; then there is no start, count or block."""
+    """`number` counts blocks, or is the position itself of a point index; then there is no start, count or block.
+
+    Where a block spans the whole extent it starts at 0, and the other names are the extent's.
+    """
 
     number: str
     start: str
     count: str
     block: str
     size: str
+
+    def position(self, variable: str) -> str:
+        """The position in the whole extent of an entry of the current block."""
+        return variable if self.start == "0" else f"({self.start} + {variable})"
 
 
 @dataclass(frozen=True)
@@ -53,8 +60,9 @@ class Place:
 class KernelScope:
     """See the module text. `blocks` are the kernel's local blocks with its temporaries.
 
-    Of `single_rows` one row at a time is kept: all rows of such a block lie in the same place. A block of
-    `single_entries` is a variable inside the innermost loop.
+    Of `single_rows` one row at a time is kept: all rows of such a block lie in the same place; those of `row_pairs` lie
+    in turn in two. A block of `single_entries` is a variable inside the innermost loop. Along the indices in `whole` a
+    block spans the extent.
     """
 
     def __init__(
@@ -66,9 +74,13 @@ class KernelScope:
         blocks: Sequence[LocalBlock],
         single_rows: frozenset[str] = frozenset(),
         single_entries: frozenset[str] = frozenset(),
+        row_pairs: frozenset[str] = frozenset(),
+        whole: frozenset[str] = frozenset(),
     ) -> None:
         self.single_rows = single_rows
         self._single_entries = single_entries
+        self._row_pairs = row_pairs
+        self.whole = whole
         self.names = names
         self.indices = indices
         self.tensors = {tensor.name: tensor for tensor in tensors}
@@ -85,6 +97,8 @@ class KernelScope:
         size = self.size(name)
         if not self.indices.is_blocked(name):
             return IndexNames(self.names.fresh(name), "", "", "", size)
+        if name in self.whole:
+            return IndexNames("0", "0", size, size, size)
         fresh = self.names.fresh
         return IndexNames(
             fresh(f"{name}_number"), fresh(f"{name}0"), fresh(f"{name}_count"), fresh(f"block_{name}"), size
@@ -105,7 +119,11 @@ class KernelScope:
 
     def kept_axes(self, block: LocalBlock) -> tuple[str, ...]:
         """The axes along which a local block has memory."""
-        return block.type.axes[1:] if block.name in self.single_rows else block.type.axes
+        return block.type.axes[1:] if block.name in self.single_rows | self._row_pairs else block.type.axes
+
+    def rows_kept(self, block: LocalBlock) -> int:
+        """For how many rows a local block has memory, each as large as the kept axes say."""
+        return 2 if block.name in self._row_pairs else 1
 
     def place(self, leaf: Read | Local) -> Place:
         """Where a placed read or a local block lies; its pointer is declared by `declarations`."""
@@ -191,7 +209,7 @@ class KernelScope:
         parts: list[str] = []
         for name, coefficient in address.indices:
             index = self.index(name)
-            value = f"({index.start} + {remaining.pop(0).variable})" if index.start else index.number
+            value = index.position(remaining.pop(0).variable) if index.start else index.number
             parts.append(_signed_product(coefficient, value))
         parts += [_signed_product(coefficient, self.size(name)) for name, coefficient in address.sizes]
         if address.offset or not parts:
@@ -205,7 +223,10 @@ class KernelScope:
         place = self.place(leaf)
         if self.is_variable(leaf) or (isinstance(leaf, Local) and not leaf.indices and not positions):
             return place.pointer  # a single number is a variable
-        return f"{place.pointer}[{self.offset(place.strides, [p.variable for p in positions])}]"
+        variables = [position.variable for position in positions]
+        if isinstance(leaf, Local) and leaf.name in self._row_pairs:
+            variables[0] = f"({variables[0]} % 2)"
+        return f"{place.pointer}[{self.offset(place.strides, variables)}]"
 
     def is_variable(self, leaf: Read | Local) -> bool:
         """Whether a leaf is a block of which an entry is declared where it is computed."""
@@ -229,9 +250,10 @@ class KernelScope:
 
     @staticmethod
     def _horner(parts: list[tuple[str, str]]) -> str:
-        text = ""
+        text = "0"
         for value, size in parts:
-            text = f"{_factor(text)} * {size} + {value}" if text else value
+            scaled = "" if text == "0" else f"{_factor(text)} * {size}"
+            text = " + ".join(part for part in (scaled, value) if part and part != "0") or "0"
         return text
 
 

@@ -35,7 +35,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local
 from bbrewrite.core.types import BlockType, Typing
-from bbrewrite.plan.kernel import LocalBlock, compute_element
+from bbrewrite.plan.kernel import compute_element
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,10 @@ class StepPrinter(EntryLoops):
         streamed: frozenset[Tensor] = frozenset(),
     ) -> None:
         """`streamed` are the results that may be stored past the caches."""
-        super().__init__(writer, scope)
+        super().__init__(writer, table, typing, functions, scope)
         self._parts = parts
         self._streamed = streamed
-        self._table = table
-        self._typing = typing
-        self._functions = functions
+        self._before = scope.names.fresh("before")
 
     def step(self, step: Assign | Fold | Pack | Product | Rows | SpannedRows | Combine) -> None:
         """Prints a step that is no loop over blocks."""
@@ -85,8 +83,10 @@ class StepPrinter(EntryLoops):
             case Rows():
                 ahead = stages(step, self._scope.single_rows)
                 self._rows(step.axis, [partial(self._row_passes, passes) for passes in ahead])
+                self._settle(step.steps)
             case SpannedRows():
                 self._rows(step.rows.axis, [partial(self._spanned_row, step)])
+                self._settle(step.rows.steps)
             case Combine():
                 self._combine(step)
 
@@ -95,7 +95,11 @@ class StepPrinter(EntryLoops):
     def _assign(self, step: Assign) -> None:
         axes = self._axes(step.target)
         if len(axes) == 2 and step.target in self._streamed:
-            self._stream(step, axes)
+            entries, row = self._write_call(step, axes[1])
+            self._write(entries.lines[0])
+            with self._writer.block(self._for(self._row, axes[0])):
+                self._write([*entries.lines[1], *row])
+            self._settle((step,))
             return
         if len(axes) == 2 and self._rounds(step):
             self._round(step, axes)
@@ -113,18 +117,11 @@ class StepPrinter(EntryLoops):
                 self._writer.line(SIMD)
                 self._loop(self._column, axes[1], [*entries.lines[2], statement])
 
-    def _stream(self, step: Assign, axes: tuple[str, ...]) -> None:
-        """Writes a block row by row, past the caches where the whole result is large."""
-        assert isinstance(step.target, Tensor)
-        entries, _, value = self._entry_and_value(step)
-        flag = self._scope.streamed_flag(step.target)
-        first, count = self._row_start(step.target), self._scope.index(axes[1]).count
-        head = f"bb::write_row({first}, {count}, {flag}, [&](int64_t {self._column}) {{"
-        self._write(entries.lines[0])
-        with self._writer.block(self._for(self._row, axes[0])):
-            self._write(entries.lines[1])
-            self._write([head, *(f"  {line}" for line in (*entries.lines[2], f"return {value};")), "});"])
-        self._writer.line(f"if ({flag}) bb::settle_streams();")
+    def _settle(self, steps: Sequence[Assign | Fold]) -> None:
+        """Where steps have stored results past the caches, lets other threads see them."""
+        for target in dict.fromkeys(step.target for step in steps):
+            if isinstance(target, Tensor) and target in self._streamed and len(self._axes(target)) == 2:
+                self._writer.line(f"if ({self._scope.streamed_flag(target)}) bb::settle_streams();")
 
     def _round(self, step: Assign, axes: tuple[str, ...]) -> None:
         """Writes a block row by row, rounded."""
@@ -132,41 +129,6 @@ class StepPrinter(EntryLoops):
         self._write(entries.lines[0])
         with self._writer.block(self._for(self._row, axes[0])):
             self._write([*entries.lines[1], *self._round_call(step, axes[1], entries.lines[2], value)])
-
-    def _round_call(self, step: Assign, axis: str, before: Sequence[str], value: str) -> list[str]:
-        count, variable, before = self._terms(axis, self._column, before)
-        head = f"bb::round_row({self._columns_start(step.target)}, {count}, "
-        return [
-            f"{head}[&](int64_t {variable}) {{",
-            *(f"  {line}" for line in (*before, f"return {value};")),
-            "});",
-        ]
-
-    def _assignment(self, step: Assign) -> tuple[EntryPrinter, str]:
-        """The statement that writes an entry, and what it needs."""
-        entries, entry, value = self._entry_and_value(step)
-        leaf = self._scope.target(step.target)
-        kind = f"const {value_type(self._scope.element_of(leaf))} " if self._scope.is_variable(leaf) else ""
-        value = f"bb::store<{storage_type(Element.BF16)}>({value})" if self._rounds(step) else value
-        return entries, f"{kind}{entry} = {value};"
-
-    def _entry_and_value(self, step: Assign) -> tuple[EntryPrinter, str, str]:
-        """The entry that is written and its value, and what they need."""
-        axes = self._axes(step.target)
-        places = self._positions(len(axes))
-        own = self._typing.block(step.expression).axes
-        positions = places[: len(own)] if own == axes else tuple(places[axes.index(axis)] for axis in own)
-        entries = self._entries()
-        leaf = self._scope.target(step.target)
-        storage = self._scope.element_of(leaf)
-        value = bare(entries.print(step.expression, positions, storage.compute_type))
-        if isinstance(step.target, Tensor) and storage not in (Element.F32, Element.F64, Element.INDEX):
-            value = f"bb::store<{storage_type(storage)}>({value})"
-        return entries, self._scope.entry(leaf, places), value
-
-    def _entries(self) -> EntryPrinter:
-        scope = self._scope
-        return EntryPrinter(self._table, self._typing, self._functions, scope.names, scope)
 
     # Row by row
 
@@ -196,7 +158,8 @@ class StepPrinter(EntryLoops):
                     outer.paste(stage)
 
     def _row_passes(self, passes: Sequence[RowPass]) -> list[str]:
-        return [line for one in passes for line in self._row_pass(one)]
+        is_behind = any(one.behind for one in passes)
+        return [line for one in passes for line in self._row_pass(one, is_behind)]
 
     def _spanned_row(self, step: SpannedRows) -> list[str]:
         spans, count = step.spans, self._scope.index(step.spans.axes[1]).count
@@ -218,8 +181,10 @@ class StepPrinter(EntryLoops):
                 self._writer.line(f"bb::fill_outside({self._row_start(block)}, {first}, {past}, {count}, {filling});")
         return before
 
-    def _row_pass(self, one: RowPass) -> list[str]:
-        """Prints what is done for one row; returns what goes before the loop over rows."""
+    def _row_pass(self, one: RowPass, is_behind: bool) -> list[str]:
+        """Prints what is done for one row; returns what goes before the loop over rows. `is_behind` tells whether some
+        pass writes results of the row before.
+        """
         for step in one.steps:
             self._writer.line(f"// {describe_step(step, self._table)}")
         last, rounded = one.steps[-1], self._rounded_terms(one)
@@ -227,6 +192,11 @@ class StepPrinter(EntryLoops):
         if total:
             self._writer.line(f"{self._scope.entry(self._scope.target(last.target), self._positions(1))} = {total};")
             return []
+        (first, *others) = one.steps
+        axes = self._axes(first.target)
+        is_streamed = not others and len(axes) == 2 and self._span is None and first.target in self._streamed
+        if isinstance(first, Assign) and is_streamed:
+            return self._written_row(first, axes, is_behind)
         end = last if isinstance(last, Assign) and self._rounds(last) else None
         assigned = [step for step in one.steps if isinstance(step, Assign) and step not in (rounded, end)]
         printed = [self._assignment(step) for step in assigned]
@@ -235,10 +205,17 @@ class StepPrinter(EntryLoops):
         parts = [entries for entries, _ in printed] + ([fold[0]] if fold else []) + ([ended[0]] if ended else [])
         self._write([line for entries in parts for line in entries.lines[1]])
         body = [line for entries, statement in printed for line in (*entries.lines[2], statement)]
-        axes = self._axes(one.steps[0].target)
         if isinstance(last, Fold) and fold:
-            keep = f", bb::KeepRounded{{{self._columns_start(rounded.target)}}}" if rounded else ""
-            self._write(self._fold_call(last, [*body, *fold[0].lines[2]], fold[1], keep))
+            beside = [[f"bb::KeepRounded{{{self._columns_start(rounded.target)}}}"]] if rounded else []
+            for leaf in one.ahead:
+                beside.append([f"bb::row_ahead({self._row_start(leaf)}, {self._scope.place(leaf).strides[0]})"])
+            if one.behind:
+                entries, behind = self._row_before(one.behind)
+                parts.append(entries)
+                beside.append(behind)
+                start = f"const int64_t {self._before} = {self._row} > 0 ? {self._row} - 1 : 0;"
+                self._write([start, *entries.lines[1]])
+            self._write(self._fold_call(last, [*body, *fold[0].lines[2]], fold[1], beside))
         elif len(axes) == 1:
             self._write(body)
         elif end and ended:
@@ -247,6 +224,29 @@ class StepPrinter(EntryLoops):
             self._writer.line(SIMD)
             self._column_loop(axes[1], body)
         return [line for entries in parts for line in entries.lines[0]]
+
+    def _written_row(self, step: Assign, axes: tuple[str, ...], is_behind: bool) -> list[str]:
+        """Prints the writing of a row, which another pass has done for all rows but the last where it is large."""
+        assert isinstance(step.target, Tensor)
+        entries, row = self._write_call(step, axes[1])
+        lines = [*entries.lines[1], *row]
+        if is_behind:
+            last = f"{self._row} + 1 == {self._scope.index(axes[0]).count}"
+            with self._writer.block(f"if (!{self._scope.streamed_flag(step.target)} || {last})"):
+                self._write(lines)
+        else:
+            self._write(lines)
+        return entries.lines[0]
+
+    def _row_before(self, step: Assign) -> tuple[EntryPrinter, list[str]]:
+        """What writes the row before, past the caches, and what it needs."""
+        assert isinstance(step.target, Tensor)
+        entries, _, value = self._entry_and_value(step, self._before)
+        count = self._scope.index(self._axes(step.target)[1]).count
+        is_there = f"{self._scope.streamed_flag(step.target)} && {self._row} > 0"
+        place = self._row_start(step.target, self._before)
+        head = f"bb::row_behind({is_there}, {place}, {count}, [&](int64_t {self._column}) {{"
+        return entries, [head, *(f"  {line}" for line in (*entries.lines[2], f"return {value};")), "})"]
 
     def _rounded_terms(self, one: RowPass) -> Assign | None:
         """The step that rounds what the pass folds, which the fold can do by the way."""
@@ -257,9 +257,6 @@ class StepPrinter(EntryLoops):
             (s for s in before if isinstance(s, Assign) and (s.expression,) == last.fold.operands and self._rounds(s)),
             None,
         )
-
-    def _rounds(self, step: Assign) -> bool:
-        return isinstance(step.target, LocalBlock) and kept_element(step.target) is Element.BF16
 
     # Folds
 
@@ -303,8 +300,12 @@ class StepPrinter(EntryLoops):
     def _fold_element(self, step: Fold) -> Element:
         return self._scope.element_of(self._scope.target(step.target))
 
-    def _fold_call(self, step: Fold, before: Sequence[str], value: str, keep: str = "") -> list[str]:
-        """The entries of a row, or of a whole vector, combined in vector lanes; `before` is done for each entry."""
+    def _fold_call(
+        self, step: Fold, before: Sequence[str], value: str, beside: Sequence[Sequence[str]] = ()
+    ) -> list[str]:
+        """The entries of a row, or of a whole vector, combined in vector lanes; `before` is done for each entry, and
+        `beside`, each of some lines, for each part of the row.
+        """
         axes = self._typing.block(step.fold.operands[0]).axes
         target = self._scope.entry(self._scope.target(step.target), self._positions(len(axes) - 1))
         variable = (self._row, self._column)[len(axes) - 1]
@@ -319,9 +320,17 @@ class StepPrinter(EntryLoops):
             body = [*before[:-1], f"return {before[-1]}"]  # it stores an entry and returns it
         else:
             body = [*before, f"return {bare(value)};"]
-        end = f"}}{keep});"
-        line = " ".join([head, *body, end])
-        return [line] if len(line) <= LONGEST_LINE else [head, *(f"  {part}" for part in body), end]
+        if all(len(lines) == 1 for lines in beside):
+            end = ", ".join(["}", *(line for (line,) in beside)]) + ");"
+            line = " ".join([head, *body, end])
+            if len(line) <= LONGEST_LINE:
+                return [line]
+        lines = [head, *(f"  {part}" for part in body), "}"]
+        for first, *others in beside:
+            lines[-1] += f", {first}"
+            lines += others
+        lines[-1] += ");"
+        return lines
 
     def _fold_rows_together(self, step: Fold, axes: tuple[str, ...], entries: EntryPrinter, value: str) -> None:
         """One accumulator for each column: the target itself, or a wider one where errors would add up from row to

@@ -115,9 +115,15 @@ class Product:
 
 @dataclass(frozen=True)
 class RowPass:
-    """Steps for one row, entry by entry in this order; only the last one may be a fold of the row."""
+    """Steps for one row, entry by entry in this order; only the last one may be a fold of the row.
+
+    Meanwhile the next row of the blocks that `ahead` reads is fetched from memory, and where results go past the
+    caches, `behind`, a later step of the same loop, is done for the row before.
+    """
 
     steps: tuple[Assign | Fold, ...]
+    ahead: tuple[Read, ...] = ()
+    behind: Assign | None = None
 
 
 @dataclass(frozen=True)
@@ -216,7 +222,8 @@ type Step = (
 class FlatKernel:
     """A kernel's steps, and the local memory that they use: the kernel's own blocks, temporaries, packed operands.
 
-    Of the blocks named in `single_rows` only one row exists at a time, of those of them in `single_entries` one entry.
+    Of the blocks named in `single_rows` only one row exists at a time, of those of them in `single_entries` one entry,
+    of those in `row_pairs` two rows. The tensors in `streamed` may be stored past the caches.
     """
 
     steps: tuple[Step, ...]
@@ -224,6 +231,8 @@ class FlatKernel:
     packed: tuple[PackedOperand, ...]
     single_rows: frozenset[str] = frozenset()
     single_entries: frozenset[str] = frozenset()
+    row_pairs: frozenset[str] = frozenset()
+    streamed: frozenset[Tensor] = frozenset()
 
 
 def inner_steps(step: Step) -> tuple[Step, ...]:

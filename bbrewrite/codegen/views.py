@@ -1,68 +1,49 @@
-"""Loads that need no copy: a local block that only holds a block of a tensor, used straight from global memory.
+"""Uses views (`plan/views.py`) straight from global memory, where their rows are dense: their loads are left out.
 
-A copy pays where a loop inside uses the block again and again, so a load is dropped only when all its uses stand in
-the same list of statements. This is an optimisation; a kernel means the same without it.
+This is an optimisation; a kernel means the same without it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from bbrewrite.codegen.access import is_row_contiguous
-from bbrewrite.core.terms import Local, Read, Term, rewrite_bottom_up, walk
-from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update, walk_statements
+from bbrewrite.core.terms import Local, Read, Term, rewrite_bottom_up
+from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
+from bbrewrite.plan.views import views
 
 
 def without_views(kernel: Kernel) -> Kernel:
     """The kernel with such loads replaced by reads where they are used."""
-    assigned = Counter(s.target.name for s in walk_statements(kernel.body) if isinstance(s, Let | Update))
-    return replace(kernel, body=_in_list(kernel, kernel.body, assigned))
-
-
-def _in_list(kernel: Kernel, body: tuple[Statement, ...], assigned: Counter[str]) -> tuple[Statement, ...]:
-    used_inside = {
-        leaf.name
-        for statement in body
-        if isinstance(statement, Loop)
-        for inner in walk_statements(statement.body)
-        if isinstance(inner, Let | Update | Store)
-        for leaf in walk(inner.expression)
-        if isinstance(leaf, Local)
+    tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
+    written = {tensor.name for tensor in kernel.writes}
+    found = {
+        name: read
+        for name, read in views(kernel.body, tensors).items()
+        if read.tensor not in written and is_row_contiguous(read, tensors[read.tensor], kernel.indices)
     }
-    views: dict[Term, Read] = {}
+    return replace(kernel, body=_replaced(kernel.body, found)) if found else kernel
+
+
+def _replaced(body: tuple[Statement, ...], found: Mapping[str, Read]) -> tuple[Statement, ...]:
+    def leaf(term: Term) -> Term:
+        return found.get(term.name, term) if isinstance(term, Local) else term
+
     result: list[Statement] = []
     for statement in body:
         match statement:
             case Loop(_, inner):
-                result.append(replace(statement, body=_in_list(kernel, inner, assigned)))
-            case Let(target, Read() as read) if (
-                assigned[target.name] == 1
-                and target.name not in used_inside
-                and _is_view(kernel, target.list_indices, read)
-            ):
-                views[Local(target.name)] = read
+                inside = _replaced(inner, found)
+                result += (replace(statement, body=inside),) if inside else ()
+            case Let(target) if target.name in found:
+                pass
             case Let(target, expression):
-                result.append(Let(target, _substituted(expression, views)))
+                result.append(Let(target, rewrite_bottom_up(expression, leaf)))
             case Update(target, expression):
-                result.append(Update(target, _substituted(expression, views)))
+                result.append(Update(target, rewrite_bottom_up(expression, leaf)))
             case Store(tensor, expression):
-                result.append(Store(tensor, _substituted(expression, views)))
+                result.append(Store(tensor, rewrite_bottom_up(expression, leaf)))
             case Merge() | Barrier():
                 result.append(statement)
     return tuple(result)
-
-
-def _is_view(kernel: Kernel, list_indices: tuple[str, ...], read: Read) -> bool:
-    tensor = next(tensor for tensor in (*kernel.reads, *kernel.writes) if tensor.name == read.tensor)
-    return (
-        not list_indices
-        and tensor not in kernel.writes
-        and tensor.element is tensor.element.compute_type
-        and tensor.element.is_float
-        and is_row_contiguous(read, tensor, kernel.indices)
-    )
-
-
-def _substituted(term: Term, views: dict[Term, Read]) -> Term:
-    return rewrite_bottom_up(term, lambda node: views.get(node, node))

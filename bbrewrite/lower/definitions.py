@@ -144,7 +144,6 @@ class _Lowering:
     def _fold(self, fold: Fold) -> Value:
         if fold.reduction == "mean":
             return self._mean(fold)
-        fold = self._without_shadowing(fold)
         while True:
             try:
                 with self._inside(fold.indices):
@@ -161,14 +160,6 @@ class _Lowering:
             sizes = Call("multiply", (sizes, SizeOf(name, fold.span)), fold.span)
         total = Fold("sum", fold.indices, fold.body, fold.span)
         return self.expression(Call("divide", (total, sizes), fold.span))
-
-    def _without_shadowing(self, fold: Fold) -> Fold:
-        """The reduction under names that nothing around it binds."""
-        names: dict[str, str] = {}
-        for name in fold.indices:
-            if name in self._scope:
-                names[name] = self._fresh.blocked(name, {*self._names_around(fold), *names.values()})
-        return self._rebound(fold, names)
 
     def _names_around(self, fold: Fold) -> set[str]:
         return {*self._scope, *fold.indices, *free_indices(fold.body), *_bound_within(fold.body)}

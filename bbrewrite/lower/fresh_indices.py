@@ -1,4 +1,4 @@
-"""Fresh indices for loops that need another name or another kind than the index that the user wrote.
+"""Fresh point indices for loops over an index that has blocks elsewhere.
 
 The same name serves wherever it will do: names are canonical, so that equal loops are equal terms.
 """
@@ -16,19 +16,12 @@ class FreshIndices:
     def __init__(self, indices: IndexTable, taken: Iterable[str]) -> None:
         self.indices = indices
         self._taken = {*taken, *(index.name for index in indices)}
-        self._made: dict[tuple[str, int | None], list[str]] = {}
+        self._made: dict[str, list[str]] = {}
 
     def point(self, name: str, scope: Iterable[str]) -> str:
         """A point loop over the extent of an index, under a name that is not in scope."""
-        return self._index(name, None, scope)
-
-    def blocked(self, name: str, scope: Iterable[str]) -> str:
-        """A loop of the same kind as an index, under a name that is not in scope."""
-        return self._index(name, self.indices[name].block, scope)
-
-    def _index(self, name: str, block: int | None, scope: Iterable[str]) -> str:
         root = self.indices.root(name)
-        made = self._made.setdefault((root, block), [])
+        made = self._made.setdefault(root, [])
         used = set(scope)
         for candidate in made:
             if candidate not in used:
@@ -37,8 +30,7 @@ class FreshIndices:
         while f"{root}{number}" in self._taken:
             number += 1
         fresh = f"{root}{number}"
-        fixed = block is not None and self.indices[name].block_is_fixed
-        self.indices = self.indices.with_index(Index(fresh, None, root, block, fixed))
+        self.indices = self.indices.with_index(Index(fresh, None, root, None))
         self._taken.add(fresh)
         made.append(fresh)
         return fresh

@@ -19,6 +19,8 @@ from bbrewrite.plan.visited_share import NarrowedLoop, visited_share
 
 # Calling a block operator costs about this long, whatever the block's size.
 STATEMENT_SECONDS = 2.0e-8
+# Memory moves in lines of so many bytes.
+LINE = 64
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,10 @@ class NestCosts:
         ordered = [event for group in groups for event in group]
         distances = [machine.distance(events.tensors[e.tensor], indices) if e.tensor else 0 for e in traffic]
         self._residence = Residence(traffic, distances, self._column, extents, target)
+        # The rows of matrices are worked on in whole vectors, and rows of all blocks move in whole cache lines.
+        self._rows = [self._column[e.axes[-1]] if len(e.axes) > 1 else -1 for e in groups[0]]
+        sizes = [(e.amount, self._column[e.axes[-1]] if e.axes else -1) for e in (*events.loads, *events.stores)]
+        self._lines = [*sizes, *((1.0, -1) for _ in merged)]
         self._is_split = bool(events.merged)
         self._points = frozenset(name for name in names if not indices.is_blocked(name))
         self._all_extents = dict(extents)
@@ -151,6 +157,8 @@ class NestCosts:
         # What the busiest processor does.
         own = totals * self._share_of_one(trips, spans)
         vector, statements, products, own_traffic, *_ = (own[part] for part in self._parts)
+        if self._target.gpu is None:
+            vector, own_traffic = vector * self._padding(spans), own_traffic * self._line_shares(spans)
         target = self._target
         work = vector.sum(axis=0) / (target.vector_operations_per_second * target.vector_lanes)
         work += STATEMENT_SECONDS * statements.sum(axis=0)
@@ -217,6 +225,24 @@ class NestCosts:
                 self._shares[key] = visited_share(loop, dict(zip(names, key[1], strict=True)), self._all_extents)
             found.append(self._shares[key])
         return np.array(found)[which.reshape(-1)]
+
+    def _padding(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By how much longer vector work takes where rows of blocks are no whole vectors."""
+        lanes = self._target.vector_lanes
+        padded = np.ceil(spans / lanes) * lanes / spans
+        found = [padded[row] if row >= 0 else np.ones(spans.shape[1]) for row in self._rows]
+        return np.array(found).reshape(len(found), spans.shape[1])
+
+    def _line_shares(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By how much more moves where rows of blocks are parts of cache lines; whole rows lie side by side."""
+        found: list[NDArray[np.float64]] = []
+        for size, row in self._lines:
+            if row < 0:
+                found.append(np.ones(spans.shape[1]))
+                continue
+            row_bytes = spans[row] * size
+            found.append(np.where(spans[row] < self._extents[row], np.ceil(row_bytes / LINE) * LINE / row_bytes, 1.0))
+        return np.array(found).reshape(len(found), spans.shape[1])
 
     def _share_of_one(self, trips: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of each event's total that falls to the busiest processor.

@@ -29,6 +29,7 @@ from bbrewrite.plan.kernel import (
     walk_statements,
 )
 from bbrewrite.plan.term_costs import COPY_WORK, LAYOUT_WORK, NARROW_RATE, PASS_WORK, body_work, is_transpose
+from bbrewrite.plan.views import views
 from bbrewrite.plan.visited_share import NarrowedLoop
 
 
@@ -102,10 +103,12 @@ class _Summary:
         self._iterations: list[Event] = []
         self._blocks: dict[str, LocalBlock] = {}
         self._held: dict[str, Read] = {}
+        self._views: Mapping[str, Read] = {}
         self._touched: dict[str, Tensor] = {}
 
     def of(self, body: tuple[Statement, ...], grid: tuple[str, ...]) -> NestEvents:
         self._collect_blocks(body)
+        self._views = views(body, self._tensors)
         self._typing = self._typing.with_locals({name: block.type for name, block in self._blocks.items()})
         self._visit(body, _Place(grid))
         return NestEvents(
@@ -139,7 +142,8 @@ class _Summary:
                         self._iterations.append(inner.event(1.0, ()))
                     self._visit(statement.body, inner)
                 case Let(target, expression) | Update(target, expression):
-                    self._vector.append(place.around(target.list_indices).event(PASS_WORK, target.type.axes))
+                    if target.name not in self._views:
+                        self._vector.append(place.around(target.list_indices).event(PASS_WORK, target.type.axes))
                     self._statement(expression, place, loaded)
                 case Store(tensor, expression):
                     axes = self._typing.block(expression).axes

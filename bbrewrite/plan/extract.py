@@ -52,16 +52,20 @@ class Item:
 
 @dataclass(frozen=True)
 class Form:
-    """A term of a class with its itemised cost in seconds, and the term that it has for every class in it."""
+    """A term of a class with its itemised cost in seconds, and the term that it has for every class in it.
+
+    `estimate` are the seconds if whatever does not depend on a loop were hoisted out of it and nothing were kept local;
+    `keeping` those if all that is needed in several passes were, where that is cheaper than to compute it again.
+    """
 
     term: Term
     items: Mapping[Item, float]
     choices: Mapping[int, Term]
     lists_read: frozenset[str]
+    keeping: float
 
     @cached_property
     def estimate(self) -> float:
-        """Seconds if whatever does not depend on a loop were hoisted out of it and nothing were kept local."""
         return sum(self.items.values())
 
     @property
@@ -73,12 +77,13 @@ class Form:
 @dataclass(frozen=True)
 class KernelForm:
     """A kernel that could store some lists: its whole term, which is a nest of pairs where they are several, its
-    estimate, and a bound below which no schedule of it costs.
+    estimates, as those of a form, and a bound below which no schedule of it costs.
     """
 
     stores: tuple[str, ...]
     term: Term
     estimate: float
+    keeping: float
     bound: float
     lists_read: frozenset[str]
 
@@ -177,7 +182,15 @@ class _Extraction:
         items.setdefault(Item((), term), self._costs.evaluation(term))
         tensors = frozenset(t.tensor for item in items if isinstance(t := item.term, Read))
         read = tensors.intersection(self._lists.by_name)
-        return Form(term, items, {**choices, identifier: term}, read)
+        return Form(term, items, {**choices, identifier: term}, read, self._keeping(items))
+
+    def _keeping(self, items: Mapping[Item, float]) -> float:
+        computed: set[Term] = set()
+        total = 0.0
+        for item, cost in items.items():
+            total += min(cost, self._costs.kept(item.term)) if item.term in computed else cost
+            computed.add(item.term)
+        return total
 
     def _in_loop(self, term: Reduce, items: dict[Item, float]) -> dict[Item, float]:
         """What a reduction and its operands cost: those that depend on its index are needed in its pass."""
@@ -199,22 +212,22 @@ class _Extraction:
         return outside
 
     def _pruned(self, offers: list[Form]) -> list[Form]:
-        """Each form once, within the limits: of those that read the same lists, those that cost least.
+        """Each form once, within the limits: of those that read the same lists, those that cost least, and the one that
+        costs least if rows fit in local memory.
 
         One that mentions more indices than others is usable in fewer places; it does not take theirs. Where there
         are too many, the best for every set of lists come before the second best for any, so that no way to split a
         program into kernels is lost to algebra; and what it takes to make the lists that are read counts.
         """
         ranked: list[tuple[int, Form]] = []
+        favourites = {form.term for form in _cheapest_keeping(offers)}
         seen: set[Term] = set()
         for offer in sorted(offers, key=lambda form: form.order):
             if offer.term in seen:
                 continue
             seen.add(offer.term)
-            rivals = sum(
-                other.lists_read == offer.lists_read and other.term.free <= offer.term.free for _, other in ranked
-            )
-            if rivals < self._limits.of_same_reads:
+            rivals = sum(_serves_for(other, offer) for _, other in ranked)
+            if rivals < self._limits.of_same_reads or offer.term in favourites:
                 ranked.append((rivals, offer))
             else:
                 self.is_complete = False
@@ -252,7 +265,9 @@ class _Extraction:
                 own = self._costs.launch + sum(map(self._costs.store, stored))
                 parts = {item.term for item in form.items}
                 bound = own + sum(map(self._costs.least, sorted(parts, key=lambda term: term.digest)))
-                found[form.term] = KernelForm(stores, form.term, own + form.estimate, bound, form.lists_read)
+                found[form.term] = KernelForm(
+                    stores, form.term, own + form.estimate, own + form.keeping, bound, form.lists_read
+                )
         return tuple(sorted(found.values(), key=lambda kernel: kernel.order))
 
     def _list_forms(self, identifier: int) -> list[Form]:
@@ -266,7 +281,8 @@ class _Extraction:
                     for operands, choices in self._agreeing([self._list_forms(child) for child in node.children]):
                         term = node.build(tuple(operand.term for operand in operands))
                         read = frozenset[str]().union(*(operand.lists_read for operand in operands))
-                        offers.append(Form(term, _united(operands), choices, read))
+                        items = _united(operands)
+                        offers.append(Form(term, items, choices, read, self._keeping(items)))
             self._of_lists[identifier] = self._pruned(offers)
         return self._of_lists[identifier]
 
@@ -283,6 +299,20 @@ def stored_blocks(term: Term, indices: tuple[str, ...] = ()) -> Iterator[tuple[t
             yield from stored_blocks(second, indices)
         case _:
             yield indices, term
+
+
+def _serves_for(one: Form, other: Form) -> bool:
+    """Whether a form can be used wherever another can: it reads the same lists and mentions no more indices."""
+    return one.lists_read == other.lists_read and one.term.free <= other.term.free
+
+
+def _cheapest_keeping(offers: list[Form]) -> list[Form]:
+    """For every set of lists read the form that costs least if all that is needed again is kept local."""
+    found: list[Form] = []
+    for offer in sorted(offers, key=lambda form: (form.keeping, form.term.digest)):
+        if not any(_serves_for(other, offer) for other in found):
+            found.append(offer)
+    return found
 
 
 def _united(operands: tuple[Form, ...]) -> dict[Item, float]:

@@ -104,7 +104,9 @@ class Kernel:
     processor alone.
 
     `indices` holds the chosen block sizes. `reads` and `writes` are the tensors touched, in order of
-    first use: together with the root extents they are the kernel's arguments.
+    first use: together with the root extents they are the kernel's arguments. Along the indices in `whole` a block
+    was chosen to span the whole extent: a generator may take blocks as long as the extent at hand for them, whatever it
+    is, so that their loops have one iteration.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Kernel:
     body: tuple[Statement, ...]
     reads: tuple[Tensor, ...]
     writes: tuple[Tensor, ...]
+    whole: frozenset[str] = frozenset()
 
     @property
     def is_split(self) -> bool:

@@ -33,7 +33,11 @@ def _kernel(kernel: Kernel, table: OperatorTable) -> Iterator[str]:
     grid += f" parallel over {', '.join(kernel.grid)}" if kernel.grid else ""
     yield f"kernel {kernel.name}{grid}:"
     used = [index for index in kernel.indices if index.name in kernel.loops]
-    blocks = [f"{index.name} by {index.block}" for index in used if index.block is not None]
+    blocks = [
+        f"{index.name} whole" if index.name in kernel.whole else f"{index.name} by {index.block}"
+        for index in used
+        if index.block is not None
+    ]
     if blocks:
         yield f"{_INDENT}blocks {', '.join(blocks)}"
     yield from _body(kernel.body, table, _INDENT)

@@ -30,6 +30,7 @@ class KernelRenaming:
             self._body(kernel.body),
             tuple(self._tensor(tensor) for tensor in kernel.reads),
             tuple(self._tensor(tensor) for tensor in kernel.writes),
+            frozenset(map(self._index, kernel.whole)),
         )
 
     def _index(self, index: str) -> str:

@@ -26,6 +26,7 @@ from bbrewrite.plan.naming import name_values
 from bbrewrite.plan.narrowing import may_narrow, narrowed, with_ranges_only
 from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
+from bbrewrite.plan.spanning import may_span, spanned
 from bbrewrite.plan.split import split_reduction
 from bbrewrite.plan.tried_sizes import BLOCK_SIZES, TriedSizes, columns
 from bbrewrite.plan.two_launches import SHARED_UP_TO, SHARES, TwoLaunches, split_in_two
@@ -113,7 +114,9 @@ class _Search:
         # Only states of one component can be merged block by block.
         dependent = {t.index for t in terms if isinstance(t, Reduce) and len(table.monoids[t.monoid].state) > 1}
         self._mergeable = frozenset(self._reduced) - dependent
-        self._sizes = TriedSizes(self._used, indices, machine)
+        spannable = may_span(terms, indices, table, self._typing) if machine.target.gpu is None else frozenset[str]()
+        self._may_span = spannable.intersection(self._used)
+        self._sizes = TriedSizes(self._used, indices, machine, self._may_span)
 
     def run(self) -> Scheduled:
         started = [choice for grid in self._grids() for choice in self._started(grid)]
@@ -278,19 +281,20 @@ class _Search:
         return (set(choice.nest.recomputed) | self._repeated_loads(choice)) - choice.kept
 
     def _repeated_loads(self, choice: _Choice) -> set[Term]:
-        places: dict[Term, list[tuple[str, ...]]] = {}
+        places: dict[Term, set[tuple[Loop, ...]]] = {}
         for loops, statement in _with_loops(choice.nest.body, ()):
             for term in {t for t in walk(statement.expression) if isinstance(t, Read) and t.addresses}:
-                places.setdefault(term, []).append(loops)
+                places.setdefault(term, set()).add(loops)
         return {
             term
             for term, found in places.items()
-            if len({*found}) > 1 or any(self._trips_outside(term, loops, choice) for loops in found)
+            if len(found) > 1 or any(self._trips_outside(term, loops, choice) for loops in found)
         }
 
-    def _trips_outside(self, term: Term, loops: tuple[str, ...], choice: _Choice) -> bool:
+    def _trips_outside(self, term: Term, loops: tuple[Loop, ...], choice: _Choice) -> bool:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
-        return any(index not in term.free and self._extent(index) > blocks[index] for index in loops)
+        around = [loop.index for loop in loops]
+        return any(index not in term.free and self._extent(index) > blocks[index] for index in around)
 
     def _built(
         self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
@@ -376,7 +380,9 @@ class _Search:
             for term in walk(statement.expression):
                 if isinstance(term, Read):
                     reads.setdefault(term.tensor, tensors[term.tensor])
-        return Kernel(name, indices, grid, body, tuple(reads.values()), writes)
+        extents = {index: self._extent(index) for index in self._may_span}
+        whole = spanned(body, grid, self._may_span, blocks, extents)
+        return Kernel(name, indices, grid, body, tuple(reads.values()), writes, whole)
 
 
 def _loops_of(term: Term) -> frozenset[str]:
@@ -389,11 +395,11 @@ def _kibibytes(count: float) -> str:
 
 
 def _with_loops(
-    body: tuple[Statement, ...], loops: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], Let | Update | Store]]:
+    body: tuple[Statement, ...], loops: tuple[Loop, ...]
+) -> Iterator[tuple[tuple[Loop, ...], Let | Update | Store]]:
     """Every statement with an expression, with the loops around it."""
     for statement in body:
         if isinstance(statement, Loop):
-            yield from _with_loops(statement.body, (*loops, statement.index))
+            yield from _with_loops(statement.body, (*loops, statement))
         elif not isinstance(statement, Merge | Barrier):
             yield loops, statement

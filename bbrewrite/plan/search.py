@@ -63,7 +63,9 @@ class Prices:
             alike.setdefault((frozenset(kernel.stores), kernel.lists_read), []).append(kernel)
         self.makers: dict[str, list[_Group]] = {name: [] for name in extraction.lists.by_name}
         for found in alike.values():
-            group = _Group(tuple(sorted(found, key=lambda kernel: kernel.order)[:forms_tried]))
+            keeping = min(found, key=lambda kernel: (kernel.keeping, kernel.term.digest))
+            ordered = sorted(found, key=lambda kernel: kernel.order)
+            group = _Group(tuple(dict.fromkeys((*ordered[:forms_tried], keeping))))
             for name in group.stores:
                 self.makers[name].append(group)
         for groups in self.makers.values():

@@ -73,6 +73,10 @@ class TermCosts:
             case _:
                 return 0.0
 
+    def kept(self, term: Term) -> float:
+        """Keeping every value of a term in local memory for a later pass, and reading it back there."""
+        return 0.0 if isinstance(term, Read) else self._points(term) * self._vector_seconds(PASS_WORK)
+
     def least(self, term: Term) -> float:
         """What no schedule undercuts for one operator: it runs once on each of its blocks, however large they are."""
         match term:

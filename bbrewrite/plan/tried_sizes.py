@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,11 @@ DESCENT_ROUNDS = 3
 class TriedSizes:
     """The sizes that are tried for the indices of a kernel; a choice has one for each, in their order."""
 
-    def __init__(self, used: tuple[str, ...], indices: IndexTable, machine: Machine) -> None:
+    def __init__(
+        self, used: tuple[str, ...], indices: IndexTable, machine: Machine, may_span: frozenset[str] = frozenset()
+    ) -> None:
+        """Along the indices in `may_span` a block may be as long as the extent, however long that is."""
+        self._may_span = may_span
         self._indices = indices
         self._machine = machine
         self._sizes = GPU_BLOCK_SIZES if machine.target.gpu else BLOCK_SIZES
@@ -77,7 +82,8 @@ class TriedSizes:
         if self._machine.target.gpu is None:
             tried |= set(self._even_shares(extent))
         sizes = sorted(size for size in tried if size < extent)
-        return [*sizes, extent] if 1 <= extent <= self._sizes[-1] else sizes
+        ends_whole = name in self._may_span or extent <= self._sizes[-1]
+        return [*sizes, extent] if ends_whole and extent >= 1 else sizes
 
     def _even_shares(self, extent: int) -> Iterator[int]:
         """Block sizes, in whole register tiles, that leave every processor the same number of blocks."""
@@ -88,11 +94,16 @@ class TriedSizes:
                 yield size
 
     def _coarse_combinations(self) -> list[tuple[int, ...]]:
-        """Combinations of coarse block sizes; indices beyond the limit keep their starting block."""
+        """All combinations of block sizes where they are few, or else of coarse ones; indices beyond the limit keep
+        their starting block.
+        """
+        every = [options or [start] for start, options in zip(self._starts, self._options, strict=True)]
+        if prod(map(len, every)) <= COMBINATION_LIMIT:
+            return list(product(*every))
         choices: list[list[int]] = []
         total = 1
         for start, options in zip(self._starts, self._options, strict=True):
-            coarse = [size for size in options if size in COARSE_SIZES] or [start]
+            coarse = [size for size in options if size in COARSE_SIZES or size > LARGEST_BLOCK] or [start]
             if total * len(coarse) > COMBINATION_LIMIT:
                 coarse = [start]
             total *= len(coarse)

@@ -5,7 +5,8 @@
 //
 // f is called once for each c and is vectorised, so calls must not depend on one another. Terms are combined lane by
 // lane in four vectors and then across them: not the order of the row, but the same order in every run. NaN passes
-// through all four. Reductions down a column are not here: they are plain elementwise loops over rows.
+// through all four. What else is to go on meanwhile is called for each part of the row, with its first place, its terms and
+// how many they are. Reductions down a column are not here: they are plain elementwise loops over rows.
 #pragma once
 
 #include "bb_math.hpp"
@@ -144,8 +145,7 @@ struct FloatSum {
   }
 };
 
-// `keep` is handed the terms, four vectors at a time.
-template <class Lanes, class T, class F, class K> BB_INLINE T reduce_over(long n, F f, K keep) {
+template <class Lanes, class T, class F, class... Beside> BB_INLINE T reduce_over(long n, F f, Beside&&... beside) {
   using vec = typename Vector<T>::type;
   constexpr long W = Vector<T>::width, L = 4 * W;
   Lanes lanes;
@@ -154,7 +154,7 @@ template <class Lanes, class T, class F, class K> BB_INLINE T reduce_over(long n
     alignas(BB_VECTOR_BYTES) T terms[L];  // lives in registers, since nothing else is kept in it
 #pragma omp simd
     for (long l = 0; l < L; ++l) terms[l] = f(c + l);
-    keep(c, terms, L);
+    (beside(c, terms, L), ...);
     lanes.add((const vec*)terms);
   }
   if (c < n) {
@@ -162,7 +162,7 @@ template <class Lanes, class T, class F, class K> BB_INLINE T reduce_over(long n
     for (long l = 0; l < L; ++l) terms[l] = Lanes::start;
 #pragma omp simd
     for (long l = 0; l < n - c; ++l) terms[l] = f(c + l);
-    keep(c, terms, n - c);
+    (beside(c, terms, n - c), ...);
     lanes.add((const vec*)terms);
   }
   return lanes.result();
@@ -171,13 +171,9 @@ template <class Lanes, class T, class F, class K> BB_INLINE T reduce_over(long n
 template <class T> struct SumOf { using type = Four<SumLanes<T>>; };
 template <> struct SumOf<float> { using type = FloatSum; };
 
-struct Forget {
-  template <class T> BB_INLINE void operator()(long, const T*, long) const {}
-};
-
 }  // namespace detail
 
-// What keeps the terms, rounded, in a row as well: the last argument of the reductions below.
+// What keeps the terms, rounded, in a row as well.
 struct KeepRounded {
   bf16* to;
   BB_INLINE void operator()(long c, const float* terms, long count) const {
@@ -185,17 +181,17 @@ struct KeepRounded {
   }
 };
 
-template <class T, class F, class K = detail::Forget> BB_INLINE T sum_over(long n, F f, K keep = {}) {
-  return detail::reduce_over<typename detail::SumOf<T>::type, T>(n, f, keep);
+template <class T, class F, class... Beside> BB_INLINE T sum_over(long n, F f, Beside&&... beside) {
+  return detail::reduce_over<typename detail::SumOf<T>::type, T>(n, f, beside...);
 }
-template <class T, class F, class K = detail::Forget> BB_INLINE T prod_over(long n, F f, K keep = {}) {
-  return detail::reduce_over<detail::Four<detail::ProductLanes<T>>, T>(n, f, keep);
+template <class T, class F, class... Beside> BB_INLINE T prod_over(long n, F f, Beside&&... beside) {
+  return detail::reduce_over<detail::Four<detail::ProductLanes<T>>, T>(n, f, beside...);
 }
-template <class T, class F, class K = detail::Forget> BB_INLINE T max_over(long n, F f, K keep = {}) {
-  return detail::reduce_over<detail::Four<detail::MaximumLanes<T>>, T>(n, f, keep);
+template <class T, class F, class... Beside> BB_INLINE T max_over(long n, F f, Beside&&... beside) {
+  return detail::reduce_over<detail::Four<detail::MaximumLanes<T>>, T>(n, f, beside...);
 }
-template <class T, class F, class K = detail::Forget> BB_INLINE T min_over(long n, F f, K keep = {}) {
-  return detail::reduce_over<detail::Four<detail::MinimumLanes<T>>, T>(n, f, keep);
+template <class T, class F, class... Beside> BB_INLINE T min_over(long n, F f, Beside&&... beside) {
+  return detail::reduce_over<detail::Four<detail::MinimumLanes<T>>, T>(n, f, beside...);
 }
 
 // The least and the greatest of `count` integers, `stride` apart; `count` is at least 1.

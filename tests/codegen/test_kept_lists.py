@@ -13,7 +13,7 @@ from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store
 from bbrewrite.runtime.library import CompiledProgram
 from bbrewrite.runtime.module import compile_programs
-from tests.codegen.kernel_cases import arrays_for, block, indices, output, read, single, tensor, use
+from tests.codegen.kernel_cases import arrays_for, block, indices, op, output, read, single, tensor, use
 
 TABLE = builtin_table()
 _KINDS = {"matrix": ("m n", "m n"), "vector": ("n", "n"), "scalar": ("", "")}
@@ -28,8 +28,10 @@ def _case(kind: str, element: Element) -> KernelProgram:
     held = "n" if point else shape
     kept = block("kept", axes, of="n", element=element.compute_type)
     source = read("X", *held.split())
+    # What is only loaded in its own type is no list, but read again.
+    value = op("multiply", source, 1) if element.is_float else source
     body = (
-        Loop("n", (Let(kept, source),)),
+        Loop("n", (Let(kept, value),)),
         Loop("n", (Store(output("Y", held, element), use(kept)),)),
     )
     grid = "m" if kind == "matrix" else ""

@@ -40,7 +40,7 @@ S[h, m, n] = sum[d](Q[h, m, d] * K[h, n, d]) / sqrt(size(d))
 """
 _ROWS = """\
 program rows
-index m = 64, k = 200000
+index m = 64, k = 2000000
 input X[m, k] : f32
 """
 

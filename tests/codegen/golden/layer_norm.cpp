@@ -26,9 +26,6 @@ static void layer_norm_kernel(
   const bool Y_streamed = size_m * size_k * sizeof(float) > bb::streamed_bytes;
   #pragma omp parallel num_threads(threads)
   {
-    const size_t bytes_row = bb_aligned(bb_blocks(size_k, block_k) * block_m * block_k * sizeof(float));
-    char* memory = bb::workspace(bytes_row);
-    float* const row = reinterpret_cast<float*>(memory);
     #pragma omp for schedule(static)
     for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number) {
       const int64_t m0 = m_number * block_m;
@@ -42,68 +39,60 @@ static void layer_norm_kernel(
 
       // total = 0
       #pragma omp simd
-      for (int64_t row_1 = 0; row_1 < m_count; ++row_1) total[row_1] = 0.0f;
+      for (int64_t row = 0; row < m_count; ++row) total[row] = 0.0f;
       for (int64_t k_number = 0; k_number < bb_blocks(size_k, block_k); ++k_number) {
         const int64_t k0 = k_number * block_k;
         const int64_t k_count = std::min(block_k, size_k - k0);
-        float* const row_k = row + (k_number * block_m * block_k);
         const float* const X_block = X + (m0 * size_k + k0);
 
-        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
-          // row[k] = X[m, k]
-          // row_sum_1 = row_sum(row[k])
-          row_sum_1[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) {
-            return row_k[row_1 * block_k + col] = X_block[row_1 * size_k + col];
-          });
+        // total := total + row_sum(X[m, k])
+        for (int64_t row = 0; row < m_count; ++row) {
+          row_sum_1[row] = bb::sum_over<float>(k_count, [&](int64_t col) { return X_block[row * size_k + col]; });
         }
-
-        // total := total + row_sum(row[k])
         #pragma omp simd
-        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) total[row_1] = total[row_1] + row_sum_1[row_1];
+        for (int64_t row = 0; row < m_count; ++row) total[row] = total[row] + row_sum_1[row];
       }
 
       // mean = total / size(k)
       #pragma omp simd
-      for (int64_t row_1 = 0; row_1 < m_count; ++row_1) mean[row_1] = total[row_1] / float(size_k);
+      for (int64_t row = 0; row < m_count; ++row) mean[row] = total[row] / float(size_k);
 
       // square = 0
       #pragma omp simd
-      for (int64_t row_1 = 0; row_1 < m_count; ++row_1) square[row_1] = 0.0f;
+      for (int64_t row = 0; row < m_count; ++row) square[row] = 0.0f;
       for (int64_t k_number = 0; k_number < bb_blocks(size_k, block_k); ++k_number) {
         const int64_t k0 = k_number * block_k;
         const int64_t k_count = std::min(block_k, size_k - k0);
-        float* const row_k = row + (k_number * block_m * block_k);
+        const float* const X_block = X + (m0 * size_k + k0);
 
-        // square := square + row_sum(row_shift(row[k], -mean) ^ 2)
-        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
-          const float negate_value = -mean[row_1];
-          row_sum_2[row_1] = bb::sum_over<float>(k_count, [&](int64_t col) {
-            const float row_shift_value = row_k[row_1 * block_k + col] + negate_value;
+        // square := square + row_sum(row_shift(X[m, k], -mean) ^ 2)
+        for (int64_t row = 0; row < m_count; ++row) {
+          const float negate_value = -mean[row];
+          row_sum_2[row] = bb::sum_over<float>(k_count, [&](int64_t col) {
+            const float row_shift_value = X_block[row * size_k + col] + negate_value;
             return row_shift_value * row_shift_value;
           });
         }
         #pragma omp simd
-        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) square[row_1] = square[row_1] + row_sum_2[row_1];
+        for (int64_t row = 0; row < m_count; ++row) square[row] = square[row] + row_sum_2[row];
       }
 
       // scale = rsqrt(square / size(k) + 1e-05)
       #pragma omp simd
-      for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
-        scale[row_1] = bb::rsqrt((square[row_1] / float(size_k)) + 1e-05f);
-      }
+      for (int64_t row = 0; row < m_count; ++row) scale[row] = bb::rsqrt((square[row] / float(size_k)) + 1e-05f);
       for (int64_t k_number = 0; k_number < bb_blocks(size_k, block_k); ++k_number) {
         const int64_t k0 = k_number * block_k;
         const int64_t k_count = std::min(block_k, size_k - k0);
         float* const Y_block = Y + (m0 * size_k + k0);
-        float* const row_k = row + (k_number * block_m * block_k);
+        const float* const X_block = X + (m0 * size_k + k0);
         const float* const g_block = g + k0;
 
-        // Y[m, k] = col_scale(row_scale(row_shift(row[k], -mean), scale), g[k])
-        for (int64_t row_1 = 0; row_1 < m_count; ++row_1) {
-          const float negate_value_1 = -mean[row_1];
-          const float scale_entry = scale[row_1];
-          bb::write_row(Y_block + row_1 * size_k, k_count, Y_streamed, [&](int64_t col) {
-            return ((row_k[row_1 * block_k + col] + negate_value_1) * scale_entry) * g_block[col];
+        // Y[m, k] = col_scale(row_scale(row_shift(X[m, k], -mean), scale), g[k])
+        for (int64_t row = 0; row < m_count; ++row) {
+          const float negate_value_1 = -mean[row];
+          const float scale_entry = scale[row];
+          bb::write_row(Y_block + row * size_k, k_count, Y_streamed, [&](int64_t col) {
+            return ((X_block[row * size_k + col] + negate_value_1) * scale_entry) * g_block[col];
           });
         }
         if (Y_streamed) bb::settle_streams();
