@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Size, Term, walk
 from bbrewrite.egraph.analyses import (
@@ -90,14 +90,14 @@ def rule_constructors(rules: Iterable[Rule]) -> set[Constructor]:
     return set[Constructor]().union(*map(_constructors, rules))
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _constructors(rule: Rule) -> frozenset[Constructor]:
     terms = [term for _, term in (*rule.matches, *rule.rewrites)]
     terms += [term for condition in rule.conditions for term in _condition_terms(condition)]
     return frozenset(constructor_of(node) for term in terms for node in walk(term) if not isinstance(node, Local))
 
 
-@cache
+@lru_cache(maxsize=4096)
 def compile_rule(rule: Rule, masks: Masks) -> tuple[CompiledRule, ...]:
     """The rule's egglog rules: one, or two where it goes both ways. Every saturation asks, so the text is kept."""
     compiled = _compile(rule, rule.name, rule.matches, rule.rewrites, masks)

@@ -11,7 +11,7 @@ import pytest
 
 from bbrewrite.codegen import kernels as codegen_kernels
 from bbrewrite.codegen import scope as codegen_scope
-from bbrewrite.egraph import analyses, facts, inline
+from bbrewrite.egraph import analyses, compile, facts, inline
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.interpret import block_operators, positions, scalar_functions
 from bbrewrite.plan import extract
@@ -81,6 +81,12 @@ MUTANTS: list[tuple[Check, Mutant]] = [
         (positions.Positions, "bounds", "min((number + 1) * block, self.extent(index))", "(number + 1) * block - 1"),
     ),
 ]
+
+
+@pytest.fixture(autouse=True)
+def no_text_of_another_mutant() -> None:
+    """Texts of rules are kept within a process; a mutant's must not reach the next test, nor hide the mutant."""
+    compile.compile_rule.cache_clear()
 
 
 @pytest.mark.parametrize(
