@@ -1,5 +1,7 @@
 """Programs that are planned for a GPU at the sizes of models, and run emulated at three small ones.
 
+They have rows enough to fill a GPU, so that no reduction is split over two launches; tests of their own have those.
+
 Of these one fits the blocks, and goes round every loop often enough to use a ring's tiles again; one has a rest in
 every index, in rows that can still be copied in chunks; and one is smaller than every block, in rows that cannot.
 """
@@ -41,20 +43,20 @@ _TF32_TARGET = gpu_target("sm_80", tf32=True)
 
 _TEXTS = {
     "attention": """\
-index m = 4096, n = 4096, d = 64, l = 64
+index m = 16384, n = 4096, d = 64, l = 64
 input  Q[m, d], K[n, d], V[n, l] : TYPE
 S[m, n] = sum[d](Q[m, d] * K[n, d]) / sqrt(size(d))
 output O[m, l] = sum[n](softmax[n](S[m, n]) * V[n, l])
 """,
     "layernorm_matmul": """\
-index m = 512, k = 1024, n = 1024
+index m = 1024, k = 1024, n = 1024
 input  X[m, k] : TYPE
 weight W[k, n], g[k], b[k] : TYPE
 H[m, k] = layer_norm[k](X[m, k]) * g[k] + b[k]
 output Y[m, n] = sum[k](H[m, k] * W[k, n])
 """,
     "rmsnorm_swiglu": """\
-index m = 128, d = 1024, f = 2816, e = d
+index m = 4096, d = 1024, f = 2816, e = d
 input  X[m, d] : TYPE
 weight W1[d, f], W3[d, f], W2[f, e], g[d] : TYPE
 H[m, d] = rms_norm[d](X[m, d], eps = 1e-6) * g[d]
@@ -223,6 +225,7 @@ def run(name: str, kind: str, shape: str, schedule: Schedule) -> EmulatedRun:
 
 def moved_bytes(kernel: Kernel, extents: Mapping[str, int], table: OperatorTable) -> int:
     """The bytes of global memory that the cost model expects of a kernel at these extents."""
+    extents = {**extents, **kernel.indices.shares}
     tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
     events = summarise(kernel.body, kernel.grid, table, Typing(table, kernel.indices, tensors), tensors)
     names = tuple(index.name for index in kernel.indices)
