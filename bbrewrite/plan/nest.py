@@ -28,6 +28,7 @@ from bbrewrite.plan.draft import (
     runs_inside,
 )
 from bbrewrite.plan.draft_nest import DraftNest
+from bbrewrite.plan.equal_states import with_equal_states_once
 from bbrewrite.plan.kernel import Let, Statement, Store, Update, local_element
 from bbrewrite.plan.naming import Naming, named_operands
 from bbrewrite.plan.partition import KernelOutput, KernelTerm
@@ -93,7 +94,7 @@ class NestBuilder:
         for output in self._kernel.outputs:
             self._place_store(output)
         return Nest(
-            self._draft.statements(),
+            with_equal_states_once(self._draft.statements()),
             frozenset(self._recomputed),
             MappingProxyType(self._accumulators),
             MappingProxyType(self._roles),
