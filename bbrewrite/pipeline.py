@@ -30,12 +30,13 @@ from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.memory import check_local_memory, check_memory
+from bbrewrite.plan.alternatives import PlanSpace
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelTerm
-from bbrewrite.plan.planner import pareto_plans, plan_program
+from bbrewrite.plan.planner import plan_program
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.schedule import Scheduled
+from bbrewrite.plan.scheduled import Scheduled
 from bbrewrite.plan.target import Target, host_target
 from bbrewrite.request import Request
 from bbrewrite.resources import cache_directory
@@ -43,6 +44,7 @@ from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.library import CompiledProgram
 from bbrewrite.runtime.module import build_all, signature_of
 from bbrewrite.timing import run_in_turns, timed
+from bbrewrite.tuning.store import Winner, kept_winner, tuning_notes
 from bbrewrite.verify.compare import Comparison, compare_outputs
 from bbrewrite.verify.exact import evaluate_exactly
 
@@ -71,7 +73,7 @@ class Fusion:
     """A program planned without and with rules. Times, in milliseconds, are those of the form with rules.
 
     A large program is planned in parts, and `cover` has its candidates, each with the fusion of its class; that of a
-    small one, or of a class, has no candidates but a graph.
+    small one, or of a class, has no candidates but a graph; and a `winner` where its fused form was found by tuning.
     """
 
     request: Request
@@ -81,6 +83,7 @@ class Fusion:
     saturate_ms: float
     extract_ms: float
     graph: FrozenGraph | None = None
+    winner: Winner | None = None
     cover: tuple[Chosen[Fusion], ...] = ()
 
     @property
@@ -91,7 +94,8 @@ class Fusion:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for the report: on choices that were changed, and on what the plan had to do without."""
-        return (*self.request.notes, *self.saturation.notes, *self.fused.notes)
+        winners = [part.winner for part in self.classes if part.winner is not None]
+        return (*self.request.notes, *self.saturation.notes, *self.fused.notes, *tuning_notes(winners))
 
     @property
     def keeps_unfused(self) -> bool:
@@ -180,7 +184,7 @@ def fuse(request: Request, target: Target | None = None, bounds: Bounds | None =
     unfused = alone.of(blocks)
     found = cover(blocks, lambda part: _fuse_part(request, part, target, alone), bounds)
     fused = assemble(blocks, [(chosen.candidate, chosen.planned.fused) for chosen in found])
-    fusion = Fusion(request, unfused, fused, SaturationReport(0, 0, 0, "saturated", {}), 0.0, 0.0, None, found)
+    fusion = Fusion(request, unfused, fused, SaturationReport(0, 0, 0, "saturated", {}), 0.0, 0.0, None, None, found)
     return replace(
         fusion,
         saturation=united_reports([part.saturation for part in fusion.classes]),
@@ -217,7 +221,7 @@ def _fuse_part(request: Request, part: BlockProgram, target: Target | None, unfu
 def _request_of(request: Request, part: BlockProgram) -> Request:
     """The request for a candidate alone."""
     extents = {index.name: index.extent for index in part.indices if index.extent is not None}
-    return Request(part, part, request.rules, extents, {}, request.threads, request.fast_math)
+    return Request(part, part, request.rules, extents, {}, request.threads, request.fast_math, (), request.tuned)
 
 
 def _fuse_whole(request: Request, target: Target | None, unfused: Plan | None = None) -> Fusion:
@@ -254,7 +258,29 @@ def _fuse_whole(request: Request, target: Target | None, unfused: Plan | None = 
         cheapest_found = f"{unfused.seconds * 1e3:.3g} ms, estimated"
         note = f"nothing was fused: no plan was found that takes less time than the unfused program ({cheapest_found})"
         fused = replace(fused, notes=(*fused.notes, note))
-    return Fusion(request, unfused, fused, graph.report, saturate_ms, extract_ms, graph)
+    fusion = Fusion(request, unfused, fused, graph.report, saturate_ms, extract_ms, graph)
+    return _as_tuned(fusion, scheduled) if target is None and request.tuned and rules.rules else fusion
+
+
+def _as_tuned(fusion: Fusion, scheduled: dict[KernelTerm, Scheduled]) -> Fusion:
+    """The fusion with the plan that tuning found fastest, where it was tuned and the plan is still there."""
+    winner = kept_winner(fusion.request)
+    if winner is None:
+        return fusion
+    if winner.choice == fusion.fused.choice:
+        return replace(fusion, winner=winner)
+    followed = plan_space(fusion, scheduled).followed(winner.choice)
+    return fusion if followed is None else replace(fusion, fused=followed, winner=winner)
+
+
+def plan_space(fusion: Fusion, scheduled: dict[KernelTerm, Scheduled] | None = None) -> PlanSpace:
+    """The plans of a program planned as a whole that could be measured. `scheduled` are kernels that were scheduled."""
+    request = fusion.request
+    assert fusion.graph is not None
+    inlined = inline(request.blocks)
+    machine = _machine(request, None)
+    table, roots = request.rules.table, inlined.roots
+    return PlanSpace(fusion.graph, request.blocks, inlined.indices, table, machine, roots, scheduled)
 
 
 def _machine(request: Request, target: Target | None) -> Machine:
@@ -268,11 +294,7 @@ def snapshot_plans(fusion: Fusion) -> tuple[Plan, ...]:
     """The plans worth measuring of a program planned as a whole: those that nothing beats in buffers, bytes,
     operations and local memory together.
     """
-    request = fusion.request
-    assert fusion.graph is not None
-    machine = _machine(request, None)
-    inlined = inline(request.blocks)
-    return pareto_plans(fusion.graph, request.blocks, inlined.indices, request.rules.table, machine, inlined.roots)
+    return plan_space(fusion).pareto()
 
 
 def candidate_movements(fusion: Fusion) -> tuple[Snapshot, ...]:

@@ -32,7 +32,7 @@ class Request:
     """What the stages start from: a checked program with its choices made, the same lowered, and rules.
 
     `extents` are those of root indices; `given` the arrays that need not be drawn. `notes` are sentences on choices
-    that were changed.
+    that were changed. With `tuned`, what tuning found is used.
     """
 
     program: Program
@@ -43,6 +43,7 @@ class Request:
     threads: int
     fast_math: bool
     notes: tuple[str, ...] = ()
+    tuned: bool = True
 
 
 def read_program(path: Path, table: OperatorTable | None = None) -> Program:
@@ -89,6 +90,7 @@ def make_request(
     inputs: Mapping[str, Path] = MappingProxyType({}),
     threads: int | None = None,
     fast_math: bool = False,
+    tuned: bool = True,
 ) -> Request:
     """Loads the given arrays, settles extents and block sizes, checks reads, and lowers. Raises InputError."""
     given = load_arrays(program, inputs)
@@ -103,4 +105,5 @@ def make_request(
     chosen = replace(chosen, indices=indices)
     notes += tuple(f"{warning.span}: {warning.message}" for warning in program_warnings(chosen, rules.table))
     processors = threads or default_threads()
-    return Request(chosen, lowered(chosen, rules.table), rules, extents, given, processors, fast_math, notes)
+    program_of_blocks = lowered(chosen, rules.table)
+    return Request(chosen, program_of_blocks, rules, extents, given, processors, fast_math, notes, tuned)

@@ -37,6 +37,7 @@ def compile(
     threads: int | None = None,
     fast_math: bool = False,
     target: Literal["cpp", "numpy"] = "cpp",
+    tuned: bool = True,
 ) -> Program: ...
 @overload
 def compile(
@@ -60,6 +61,7 @@ def compile(
     fast_math: bool = False,
     target: Literal["cpp", "numpy", "cuda"] = "cpp",
     tf32: bool = False,
+    tuned: bool = True,
 ) -> Program | DeviceProgram:
     """A program as a function of arrays.
 
@@ -68,14 +70,16 @@ def compile(
     for the extents that the program declares, `sizes` gives others, `blocks` fixes block sizes; `threads` is by default
     the number of processors. With `fast_math`, rules that lose accuracy take part. The target "numpy" needs no
     compiler. The target "cuda" takes arrays of PyTorch, CuPy and others where they lie on the GPU; with `tf32` products
-    of f32 are done on tensor cores, their operands rounded.
+    of f32 are done on tensor cores, their operands rounded. What `bbrewrite bench --tune` found is used for the target
+    "cpp", unless `tuned` is false.
 
     Raises InputError for a fault of program, rules or choices, CompilerMissing where there is no compiler for the
     target, and GpuMissing where there is no GPU.
     """
     found = _rule_sources(resource_directory("rules") if rules is None else rules)
+    sized, blocked = dict(sizes or {}), dict(blocks or {})
     request = CompileRequest(
-        _source(program), found, dict(sizes or {}), dict(blocks or {}), threads or default_threads(), fast_math
+        _source(program), found, sized, blocked, threads or default_threads(), fast_math, tuned=tuned
     )
     if target not in ("cpp", "numpy", "cuda"):
         raise ValueError(f'the target must be "cpp", "numpy" or "cuda", not {target!r}')

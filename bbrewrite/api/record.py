@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bbrewrite.core.spans import Source
 from bbrewrite.resources import package_fingerprint
-from bbrewrite.runtime.cache import content_key
+from bbrewrite.runtime.cache import TUNED, content_key, notes_state
 from bbrewrite.runtime.compiler import processor_name
 from bbrewrite.runtime.signature import Signature
 
@@ -22,7 +22,7 @@ class CompileRequest:
     """The texts of a program and of rules, and the choices made. `sizes` and `blocks` are by index name.
 
     With `fused` false the program is planned as it is without rules, though with the operators that they add. With
-    `packed`, it takes weights as they are packed ahead of calls.
+    `packed`, it takes weights as they are packed ahead of calls. With `tuned`, what tuning found has a say.
     """
 
     program: Source
@@ -33,6 +33,7 @@ class CompileRequest:
     fast_math: bool
     fused: bool = True
     packed: bool = False
+    tuned: bool = True
 
     @property
     def key(self) -> str:
@@ -40,7 +41,8 @@ class CompileRequest:
         choices = [sorted(self.sizes.items()), sorted(self.blocks.items()), self.threads, self.fast_math]
         choices += [self.fused, self.packed]
         rules = [text for source in self.rules for text in (source.name, source.text)]
-        machine = (os.environ.get("CXX", ""), processor_name())
+        # What was found since for any program may concern this one: which, only planning tells.
+        machine = (os.environ.get("CXX", ""), processor_name(), notes_state(TUNED) if self.tuned else "untuned")
         return content_key("api", package_fingerprint(), *machine, json.dumps(choices), self.program.text, *rules)
 
 

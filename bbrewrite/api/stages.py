@@ -97,6 +97,7 @@ def planned_program(request: CompileRequest, target: Target | None = None) -> tu
             request.blocks,
             threads=request.threads,
             fast_math=request.fast_math,
+            tuned=request.tuned,
         ),
         target,
     )

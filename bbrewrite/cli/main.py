@@ -90,6 +90,7 @@ _FUSION = _options(
     _SIZES,
     click.option("--threads", type=click.IntRange(1, 1024), help="Processors to use; by default all."),
     click.option("--fast-math", is_flag=True, help="Also use rules that lose accuracy in floating point."),
+    click.option("--no-tuned", "tuned", flag_value=False, default=True, help="Plan without what `bench --tune` found."),
 )
 _ARCHITECTURE = click.option(
     "--gpu",
@@ -245,8 +246,18 @@ def fmt(**options: Any) -> None:
 @_RULES
 @_PROGRAM
 @_EXECUTION
+@click.option("--tune", is_flag=True, help="First look for the fastest plan, and keep it for later runs.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(1, 86400),
+    callback=parse_seconds,
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="For --tune.",
+)
 def bench(**options: Any) -> None:
-    """Time the unfused and the fused program."""
+    """Time the unfused and the fused program; with --tune, look for the fastest plan."""
     from bbrewrite.cli.running import bench_command
 
     bench_command(**options)

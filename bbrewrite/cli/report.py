@@ -63,6 +63,7 @@ def print_bench(console: Console, result: RunResult) -> None:
     )
     _print_spread(console, result)
     _print_verdict(console, result.comparison)
+    _print_notes(console, fusion)
 
 
 def print_fusion(console: Console, fusion: Fusion) -> None:

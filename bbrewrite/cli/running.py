@@ -54,10 +54,16 @@ def run_command(
     _exit_by_verdict(result, as_json)
 
 
-def bench_command(target: str, architecture: str, tf32: bool, emulate: bool, seed: int, **options: Any) -> None:
-    """Runs and reports times only; exits with 1 where the result is wrong."""
+def bench_command(
+    target: str, architecture: str, tf32: bool, emulate: bool, seed: int, tune: bool, budget: float, **options: Any
+) -> None:
+    """Runs and reports times only, of what tuning finds where that is asked for; exits with 1 for a wrong result."""
     gpu = asked_gpu(target, architecture, tf32)
     request, _ = read_request(**options)
+    if tune:
+        from bbrewrite.cli.tuning import tune_and_print
+
+        tune_and_print(Console(highlight=False), request, target, budget, seed)
     with progress() as step:
         if gpu is not None:
             result = _timed_on_gpu(request, gpu, emulate, seed, step)

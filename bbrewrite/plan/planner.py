@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -17,10 +17,11 @@ from bbrewrite.plan.extract import Extraction, KernelForm, extract
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.lists import Lists
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.partition import KernelTerm, fused_program, partition
+from bbrewrite.plan.partition import KernelTerm, Partition, fused_program, partition
 from bbrewrite.plan.parts import parts
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.schedule import Scheduled, schedule
+from bbrewrite.plan.schedule import schedule
+from bbrewrite.plan.scheduled import Scheduled
 from bbrewrite.plan.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
 from bbrewrite.plan.term_costs import TermCosts
 
@@ -45,26 +46,8 @@ def plan_program(
     originals: Mapping[str, Term],
     scheduled: dict[KernelTerm, Scheduled] | None = None,
 ) -> Plan:
-    """The cheapest plan found for a program's outputs, never one that costs more than the unfused one.
-
-    `indices` are those of the e-graph's terms. `originals` are the terms of the unfused definitions. `scheduled` are
-    kernels of this program that were scheduled before for this machine; those that are scheduled now are added.
-    """
-    return _Planner(graph, program, indices, table, machine, originals, scheduled).chosen()
-
-
-def pareto_plans(
-    graph: FrozenGraph,
-    program: BlockProgram,
-    indices: IndexTable,
-    table: OperatorTable,
-    machine: Machine,
-    originals: Mapping[str, Term],
-) -> tuple[Plan, ...]:
-    """The plans worth measuring, the chosen one first: no plan that was considered has fewer or as many buffers, bytes
-    of global and of local memory and operations than one of the others, all of them.
-    """
-    return _Planner(graph, program, indices, table, machine, originals).pareto()
+    """The cheapest plan found for a program's outputs, never one that costs more than the unfused one."""
+    return Planner(graph, program, indices, table, machine, originals, scheduled).chosen()
 
 
 @dataclass(frozen=True)
@@ -87,8 +70,12 @@ class _PartSearch:
         return search(self.prices, self.wanted, ceiling, self.may_schedule, fewest_lists)
 
 
-class _Planner:
-    """Plans of one program on one machine. Kernels that several plans have are scheduled once."""
+class Planner:
+    """Plans of one program on one machine. Kernels that several plans have are scheduled once.
+
+    `indices` are those of the e-graph's terms. `originals` are the terms of the unfused definitions. `scheduled` are
+    kernels of this program that were scheduled before for this machine; those that are scheduled now are added.
+    """
 
     def __init__(
         self,
@@ -106,6 +93,7 @@ class _Planner:
         self._machine = machine
         self._originals = originals
         self._scheduled = {} if scheduled is None else scheduled
+        self._partitions: dict[tuple[str, ...], Partition] = {}  # of the plans made, by their terms
         self._lists = Lists(graph, program, self._indices, table)
         self._outputs = {tensor.name: self._lists[graph.roots[tensor.name]].name for tensor in program.outputs}
         self._extraction = self._extracted(graph)
@@ -154,7 +142,9 @@ class _Planner:
         return lambda: len(self._scheduled) < most
 
     def pareto(self) -> tuple[Plan, ...]:
-        """The chosen plan and the others that nothing beats in every respect."""
+        """The plans worth measuring, the chosen one first: no plan that was considered has fewer or as many buffers,
+        bytes of global and of local memory and operations than one of the others, all of them.
+        """
         chosen = self.chosen()
         others = [self._unfused_of(self._outputs), *self._considered(self._outputs)]
         kept = [chosen]
@@ -190,9 +180,18 @@ class _Planner:
 
     def _planned(self, terms: Mapping[str, Term], names: Mapping[Term, str]) -> Plan:
         parts = partition(terms, names, self._program, self._indices, self._table)
+        tensors = self._tensors_of(parts)
+        return self._with_schedules(terms, parts, [self._schedule(kernel, tensors) for kernel in parts.kernels])
+
+    def _tensors_of(self, parts: Partition) -> dict[str, Tensor]:
+        """What the kernels of a plan read and store."""
         tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in self._program.inputs}
-        tensors |= {output.tensor.name: output.tensor for kernel in parts.kernels for output in kernel.outputs}
-        chosen = [self._schedule(kernel, tensors) for kernel in parts.kernels]
+        return tensors | {output.tensor.name: output.tensor for kernel in parts.kernels for output in kernel.outputs}
+
+    def _with_schedules(self, terms: Mapping[str, Term], parts: Partition, chosen: Sequence[Scheduled]) -> Plan:
+        """The plan whose kernels are these, in order."""
+        tensors = self._tensors_of(parts)
+        self._partitions[tuple(term.digest for term in terms.values())] = parts
         outputs = tuple(tensors[name] for name in terms)
         indices = self._indices
         for item in chosen:
@@ -208,7 +207,9 @@ class _Planner:
         )
         notes = tuple(note for item in chosen for note in item.notes)
         fused = fused_program(parts, self._program, self._indices)
-        return Plan(terms, fused, kernels, tuple(cost for item in chosen for cost in item.costs), notes)
+        costs = tuple(cost for item in chosen for cost in item.costs)
+        choices = tuple(item.choice for item in chosen if item.choice is not None)
+        return Plan(terms, fused, kernels, costs, notes, choices)
 
     def _notes(self, bound_left: float, plan: Plan, part: Mapping[str, str]) -> tuple[str, ...]:
         """Why nothing or not everything was fused, and how far off the plan may be where a limit was met."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.terms import Term
+from bbrewrite.plan.choices import PlanChoice, ScheduleChoice
 from bbrewrite.plan.cost import Cost
 from bbrewrite.plan.kernel import KernelProgram
 
@@ -24,6 +25,13 @@ class Plan:
     kernels: KernelProgram
     costs: tuple[Cost, ...]  # of the kernels, in order
     notes: tuple[str, ...]
+    # Those of the kernels that run in one launch; none of a plan put together from others.
+    schedules: tuple[ScheduleChoice, ...] = ()
+
+    @property
+    def choice(self) -> PlanChoice:
+        """What makes this plan again."""
+        return PlanChoice(tuple(sorted((name, term.digest) for name, term in self.terms.items())), self.schedules)
 
     @property
     def seconds(self) -> float:

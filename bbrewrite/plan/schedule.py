@@ -17,6 +17,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Read, Reduce, Term, walk
 from bbrewrite.core.types import Typing
+from bbrewrite.plan.choices import ScheduleChoice
 from bbrewrite.plan.cost import Cost, NestCosts
 from bbrewrite.plan.events import NestEvents, summarise
 from bbrewrite.plan.gpu_costs import GPU_BLOCK_SIZES, GpuNestCosts
@@ -26,6 +27,7 @@ from bbrewrite.plan.naming import name_values
 from bbrewrite.plan.narrowing import may_narrow, narrowed, with_ranges_only
 from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
+from bbrewrite.plan.scheduled import Scheduled
 from bbrewrite.plan.spanning import may_span, spanned
 from bbrewrite.plan.split import split_reduction
 from bbrewrite.plan.tried_sizes import BLOCK_SIZES, TriedSizes, columns
@@ -42,26 +44,7 @@ SPLIT_BELOW = 2
 
 
 @dataclass(frozen=True)
-class Scheduled:
-    """A kernel with the cost that the model gives it; `notes` are sentences on what local memory did not allow.
-
-    Where its reduction is split over a GPU there are two kernels, with `buffers` between them, whose first index is
-    `shares`.
-    """
-
-    kernels: tuple[Kernel, ...]
-    costs: tuple[Cost, ...]
-    notes: tuple[str, ...]
-    buffers: tuple[Tensor, ...] = ()
-    shares: Index | None = None
-
-    @property
-    def seconds(self) -> float:
-        return sum(cost.seconds for cost in self.costs)
-
-
-@dataclass(frozen=True)
-class _Choice:
+class NestChoice:
     """One point of the search: a nest with block sizes and what they cost."""
 
     grid: tuple[str, ...]
@@ -86,10 +69,12 @@ def schedule(
     machine: Machine,
 ) -> Scheduled:
     """The cheapest schedule found for a kernel."""
-    return _Search(kernel, indices, tensors, table, machine).run()
+    return ScheduleSearch(kernel, indices, tensors, table, machine).run()
 
 
-class _Search:
+class ScheduleSearch:
+    """Looks at the schedules of one kernel; see the module text."""
+
     def __init__(
         self,
         kernel: KernelTerm,
@@ -119,6 +104,7 @@ class _Search:
         self._sizes = TriedSizes(self._used, indices, machine, self._may_span)
 
     def run(self) -> Scheduled:
+        """The cheapest schedule found."""
         started = [choice for grid in self._grids() for choice in self._started(grid)]
         # Blocks of a GPU's grid cannot wait for each other.
         may_split = self._machine.target.gpu is None
@@ -137,11 +123,11 @@ class _Search:
             return whole
         return min([whole, *self._launched_twice(best)], key=lambda found: found.seconds)
 
-    def _started(self, grid: tuple[str, ...]) -> Iterator[_Choice]:
+    def _started(self, grid: tuple[str, ...]) -> Iterator[NestChoice]:
         """Nests of a grid in all loop orders, with nothing kept local yet."""
         yield from self._different(grid, [(order, None) for order in self._orders(grid)])
 
-    def _launched_twice(self, best: _Choice) -> Iterator[Scheduled]:
+    def _launched_twice(self, best: NestChoice) -> Iterator[Scheduled]:
         """Schedules of two kernels, the first of which shares out a reduction's loop."""
         for index in self._reduced:
             found = self._splittable(best, index)
@@ -154,7 +140,7 @@ class _Search:
                 if count <= most and cells * count <= SHARED_UP_TO * self._machine.threads:
                     yield self._with_shares(nest, grid, index, count)
 
-    def _splittable(self, choice: _Choice, index: str) -> tuple[Nest, tuple[str, ...]] | None:
+    def _splittable(self, choice: NestChoice, index: str) -> tuple[Nest, tuple[str, ...]] | None:
         """The nest, or one with a loop instead of the grid's blocks along an index that is no axis of all states."""
         if self._two_launches(choice.nest, choice.grid, index, "shares") is not None:
             return choice.nest, choice.grid
@@ -181,7 +167,7 @@ class _Search:
         name = self._kernel.name
         first = self._priced(f"{name}_{index}", two.first, (*grid, shares.name), table, tensors, two.states)
         second = self._priced(name, two.second, grid, table, tensors, outputs)
-        return Scheduled((first[0], second[0]), (first[1], second[1]), (), two.states, shares)
+        return Scheduled((first[0], second[0]), (first[1], second[1]), None, (), two.states, shares)
 
     def _priced(
         self,
@@ -203,12 +189,14 @@ class _Search:
         blocks, cost = self._sizes.descended(costs, self._sizes.coarse(costs, len(table.shares))[0])
         return self._kernel_of(name, table, dict(zip(used, blocks, strict=True)), grid, body, tensors, writes), cost
 
-    def _started_split(self) -> Iterator[_Choice]:
+    def _started_split(self) -> Iterator[NestChoice]:
         """Nests without a grid whose outermost reduction is shared by all processors."""
         outermost = {order: next((i for i in order if i in self._reduced), None) for order in self._orders(())}
         yield from self._different((), [(order, i) for order, i in outermost.items() if i in self._mergeable])
 
-    def _different(self, grid: tuple[str, ...], orders: list[tuple[tuple[str, ...], str | None]]) -> Iterator[_Choice]:
+    def _different(
+        self, grid: tuple[str, ...], orders: list[tuple[tuple[str, ...], str | None]]
+    ) -> Iterator[NestChoice]:
         """The nests of loop orders, each with the reduction that is shared out if any; of equal ones the first."""
         seen: set[object] = set()
         for order, split in orders:
@@ -222,7 +210,7 @@ class _Search:
                 if choice is not None:
                     yield choice
 
-    def _cells(self, choice: _Choice) -> int:
+    def _cells(self, choice: NestChoice) -> int:
         """How many cells a choice's grid has."""
         blocks = dict(zip(self._used, choice.blocks, strict=True))
         return prod(-(-self._extent(index) // blocks[index]) for index in choice.grid)
@@ -265,7 +253,7 @@ class _Search:
         largest = GPU_BLOCK_SIZES[-1] if self._machine.target.gpu else BLOCK_SIZES[-4]
         return largest if self._indices.is_blocked(index) else 1
 
-    def _descent(self, best: _Choice) -> Iterator[_Choice]:
+    def _descent(self, best: NestChoice) -> Iterator[NestChoice]:
         """A nest, and others that keep values local, one after another while that helps."""
         while True:
             yield best
@@ -276,11 +264,11 @@ class _Search:
                 return
             best = better
 
-    def _keepable(self, choice: _Choice) -> set[Term]:
+    def _keepable(self, choice: NestChoice) -> set[Term]:
         """Values computed more than once, and loads repeated within one cell of the grid."""
         return (set(choice.nest.recomputed) | self._repeated_loads(choice)) - choice.kept
 
-    def _repeated_loads(self, choice: _Choice) -> set[Term]:
+    def _repeated_loads(self, choice: NestChoice) -> set[Term]:
         places: dict[Term, set[tuple[Loop, ...]]] = {}
         for loops, statement in _with_loops(choice.nest.body, ()):
             for term in {t for t in walk(statement.expression) if isinstance(t, Read) and t.addresses}:
@@ -291,14 +279,14 @@ class _Search:
             if len(found) > 1 or any(self._trips_outside(term, loops, choice) for loops in found)
         }
 
-    def _trips_outside(self, term: Term, loops: tuple[Loop, ...], choice: _Choice) -> bool:
+    def _trips_outside(self, term: Term, loops: tuple[Loop, ...], choice: NestChoice) -> bool:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
         around = [loop.index for loop in loops]
         return any(index not in term.free and self._extent(index) > blocks[index] for index in around)
 
     def _built(
         self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
-    ) -> _Choice | None:
+    ) -> NestChoice | None:
         """The nest of these choices at its best coarse block sizes; None where the reduction cannot be split."""
         naming = name_values(self._kernel, kept, self._table)
         nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
@@ -314,7 +302,7 @@ class _Search:
         extents = {index.name: self._extent(index.name) for index in self._indices}
         costs = self._costs(events, nest.body, grid, extents)
         best, cost = self._sizes.coarse(costs)
-        return _Choice(grid, order, split, kept, nest, costs, best, cost)
+        return NestChoice(grid, order, split, kept, nest, costs, best, cost)
 
     def _costs(
         self, events: NestEvents, body: tuple[Statement, ...], grid: tuple[str, ...], extents: Mapping[str, int]
@@ -326,12 +314,12 @@ class _Search:
             events, body, grid, self._used, extents, self._indices, self._tensors, machine, machine.target.gpu
         )
 
-    def _with_block_sizes(self, choice: _Choice) -> _Choice:
+    def _with_block_sizes(self, choice: NestChoice) -> NestChoice:
         """The choice with the block sizes that descent along one index after another finds."""
         blocks, cost = self._sizes.descended(choice.costs, choice.blocks)
         return replace(choice, blocks=blocks, cost=cost)
 
-    def _notes(self, choice: _Choice) -> tuple[str, ...]:
+    def _notes(self, choice: NestChoice) -> tuple[str, ...]:
         """What would be loaded once if local memory were larger, and a schedule that does not fit at all."""
         capacity = self._machine.target.local_capacity_bytes
         if choice.cost.local_bytes > capacity:
@@ -352,12 +340,14 @@ class _Search:
                 )
         return tuple(notes)
 
-    def _finished(self, choice: _Choice, notes: tuple[str, ...]) -> Scheduled:
+    def _finished(self, choice: NestChoice, notes: tuple[str, ...]) -> Scheduled:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
         outputs = tuple(output.tensor for output in self._kernel.outputs)
         body, name = choice.nest.body, self._kernel.name
         kernel = self._kernel_of(name, self._indices, blocks, choice.grid, body, self._tensors, outputs)
-        return Scheduled((kernel,), (choice.cost,), notes)
+        kept = tuple(sorted(term.digest for term in choice.kept))
+        made = ScheduleChoice(choice.grid, choice.order, choice.split, kept, tuple(blocks.items()))
+        return Scheduled((kernel,), (choice.cost,), made, notes)
 
     def _kernel_of(
         self,

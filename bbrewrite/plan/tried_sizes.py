@@ -41,7 +41,7 @@ class TriedSizes:
         self._machine = machine
         self._sizes = GPU_BLOCK_SIZES if machine.target.gpu else BLOCK_SIZES
         self._starts = tuple(self._starting_block(name) for name in used)
-        self._options = [self._block_options(name) for name in used]
+        self.options = [self._block_options(name) for name in used]
         self._combinations = columns(self._coarse_combinations())
 
     def coarse(self, costs: NestCosts, further: int = 0) -> tuple[tuple[int, ...], Cost]:
@@ -57,7 +57,7 @@ class TriedSizes:
         _, cost = costs.cheapest(columns([best]))
         for _ in range(DESCENT_ROUNDS):
             before = best
-            for place, options in enumerate(self._options):
+            for place, options in enumerate(self.options):
                 trials = [best, *((*best[:place], size, *best[place + 1 :]) for size in options)]
                 position, cost = costs.cheapest(columns(trials))
                 best = trials[position]
@@ -97,12 +97,12 @@ class TriedSizes:
         """All combinations of block sizes where they are few, or else of coarse ones; indices beyond the limit keep
         their starting block.
         """
-        every = [options or [start] for start, options in zip(self._starts, self._options, strict=True)]
+        every = [options or [start] for start, options in zip(self._starts, self.options, strict=True)]
         if prod(map(len, every)) <= COMBINATION_LIMIT:
             return list(product(*every))
         choices: list[list[int]] = []
         total = 1
-        for start, options in zip(self._starts, self._options, strict=True):
+        for start, options in zip(self._starts, self.options, strict=True):
             coarse = [size for size in options if size in COARSE_SIZES or size > LARGEST_BLOCK] or [start]
             if total * len(coarse) > COMBINATION_LIMIT:
                 coarse = [start]

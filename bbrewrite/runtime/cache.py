@@ -18,6 +18,8 @@ from filelock import FileLock
 from bbrewrite.resources import cache_directory
 
 _DIGEST = "digest"
+# Kinds of notes: what tuning found.
+TUNED = "tuned"
 
 
 def content_key(*parts: str) -> str:
@@ -69,6 +71,15 @@ def noted(kind: str, key: str) -> str | None:
         return (cache_directory() / kind / key).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def notes_state(kind: str) -> str:
+    """Text that differs where a note of a kind was written since."""
+    try:
+        found = [f"{path.name} {path.stat().st_mtime_ns}" for path in sorted((cache_directory() / kind).iterdir())]
+    except OSError:
+        return ""
+    return content_key(*found)
 
 
 def _build(root: Path, entry: Path, product: str, build: Callable[[Path], None]) -> None:

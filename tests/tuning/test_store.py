@@ -1,0 +1,170 @@
+"""What tuning found is used by later runs of the program, at extents of its size class, and of nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bbrewrite
+from bbrewrite.core.spans import Source
+from bbrewrite.lang.programs import parse_program
+from bbrewrite.pipeline import Fusion, fuse, plan_space, run
+from bbrewrite.plan.choices import PlanChoice
+from bbrewrite.plan.plans import Plan
+from bbrewrite.request import Request, make_request
+from bbrewrite.tuning.store import Winner, keep_winner, kept_winner
+from tests.plan.headline import HEADLINE
+from tests.plan.pipelines import shipped_rules
+
+RULES = shipped_rules()
+TEXT = """\
+program scores
+index m = 100, n = 90, d = 16
+input Q[m, d], K[n, d] : f32
+S[m, n] = sum[d](Q[m, d] * K[n, d])
+output P[m, n] = softmax[n](S[m, n])
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def request(text: str = TEXT, tuned: bool = True, **sizes: int) -> Request:
+    return make_request(parse_program(Source("p", text), RULES.table), RULES, sizes, threads=2, tuned=tuned)
+
+
+def other_plan(fusion: Fusion) -> Plan:
+    """A plan that is not the model's own choice."""
+    near = plan_space(fusion).near(fusion.fused)
+    return next(plan for plan in near if plan.kernels != fusion.fused.kernels)
+
+
+def kept(asked: Request) -> Plan:
+    plan = other_plan(fuse(asked))
+    keep_winner(asked, Winner(plan.choice, 1.0, 2.0, 7))
+    return plan
+
+
+def test_a_winner_is_used_and_told_and_can_be_left_out() -> None:
+    own = fuse(request()).fused
+    plan = kept(request())
+    found = fuse(request())
+    assert found.fused.kernels == plan.kernels != own.kernels
+    (note,) = [note for note in found.notes if "tuned" in note]
+    assert "of 7 plans measured the fastest (1 ms, the model's own choice took 2 ms)" in note
+    without = fuse(request(tuned=False))
+    assert without.fused.kernels == own.kernels
+    assert not any("tuned" in note for note in without.notes)
+    assert run(request(), "cpp", 0).comparison.ok
+
+
+def test_it_holds_for_extents_of_the_same_size_class_only() -> None:
+    kept(request())
+    assert fuse(request(m=127, n=65)).winner is not None
+    assert fuse(request(m=128)).winner is None
+    assert fuse(request(n=63)).winner is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda asked: replace(asked, threads=1),
+        lambda asked: replace(asked, fast_math=True),
+        lambda asked: replace(asked, rules=replace(asked.rules, rules=asked.rules.rules[1:])),
+        lambda _: request(TEXT.replace("softmax[n](S[m, n])", "exp(S[m, n])")),
+        lambda _: request(TEXT.replace("input Q", "block m = 32\ninput Q")),
+    ],
+)
+def test_it_is_of_one_program_one_rule_set_and_one_number_of_threads(other) -> None:
+    kept(request())
+    assert kept_winner(request()) is not None
+    assert kept_winner(other(request())) is None
+
+
+def _damage(told: dict, how: str) -> object:
+    kernel = told["choice"]["kernels"][0]
+    match how:
+        case "terms":
+            told["choice"]["terms"][0][1] = "0" * 24
+        case "grid":
+            kernel["grid"] = ["x"]
+        case "order":
+            kernel["order"] = kernel["order"] * 2
+        case "split":
+            kernel["split"] = "m"
+        case "kept":
+            kernel["kept"] = ["0" * 24]
+        case "blocks":
+            kernel["blocks"] = [[name, 0] for name, _ in kernel["blocks"]]
+        case "kernels":
+            told["choice"]["kernels"] = []
+        case "types":
+            told["choice"]["kernels"] = [{"grid": 3}]
+        case "times":
+            told["milliseconds"] = -1
+        case "list":
+            return [told]
+        case "missing":
+            del told["choice"]
+    return told
+
+
+DAMAGES = ["terms", "grid", "order", "split", "kept", "blocks", "kernels", "types", "times", "list", "missing"]
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_an_entry_that_tells_no_plan_of_the_program_changes_nothing(how: str, cache: Path) -> None:
+    own = fuse(request(tuned=False)).fused
+    kept(request())
+    (entry,) = (cache / "tuned").iterdir()
+    entry.write_text(json.dumps(_damage(json.loads(entry.read_text()), how)))
+    found = fuse(request())
+    assert found.fused.kernels == own.kernels
+    assert found.winner is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"null", b'{"choice": {"terms": 3}}'])
+def test_a_damaged_file_changes_nothing(content: bytes, cache: Path) -> None:
+    kept(request())
+    (entry,) = (cache / "tuned").iterdir()
+    entry.write_bytes(content)
+    assert fuse(request()).winner is None
+
+
+def test_a_cache_that_cannot_be_written_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path / "file"))
+    kept(request())
+    assert fuse(request()).winner is None
+
+
+@pytest.mark.parametrize("name", ["attention", "layernorm_matmul", "rmsnorm_swiglu"])
+def test_every_alternative_is_made_again_from_what_is_written_of_it(name: str) -> None:
+    fusion = fuse(request(HEADLINE[name]))
+    space, again = plan_space(fusion), plan_space(fusion)
+    plans = [*space.pareto(), *space.near(fusion.fused)[:12]]
+    for plan in plans:
+        choice = PlanChoice.from_json(json.loads(str(plan.choice)))
+        followed = again.followed(choice)
+        assert followed is not None
+        assert followed.kernels == plan.kernels
+        assert followed.seconds == plan.seconds
+
+
+def test_compiled_functions_use_it_too(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    q, k = (generator.standard_normal(shape).astype(np.float32) for shape in ((100, 16), (90, 16)))
+    first = bbrewrite.compile(TEXT, threads=2)(q, k)
+    before = len(list(tmp_path.glob("*/library.so")))
+    asked = replace(request(), rules=shipped_rules())
+    kept(asked)
+    np.testing.assert_allclose(bbrewrite.compile(TEXT, threads=2)(q, k), first, rtol=1e-5)
+    assert len(list(tmp_path.glob("*/library.so"))) > before
+    bbrewrite.compile(TEXT, threads=2, tuned=False)
