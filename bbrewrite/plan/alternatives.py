@@ -5,17 +5,13 @@ And the way back: the plan that a choice, read from a file, tells. The cost mode
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from math import isinf
 
-from bbrewrite.core.indices import IndexTable
-from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import BlockProgram
-from bbrewrite.core.terms import Term, walk
-from bbrewrite.egraph.view import FrozenGraph
+from bbrewrite.core.terms import walk
 from bbrewrite.plan.choices import PlanChoice, ScheduleChoice
-from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelTerm, Partition
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
@@ -33,18 +29,9 @@ _STEPS = 2
 class PlanSpace(Planner):
     """The plans of a program that could be measured."""
 
-    def __init__(
-        self,
-        graph: FrozenGraph,
-        program: BlockProgram,
-        indices: IndexTable,
-        table: OperatorTable,
-        machine: Machine,
-        originals: Mapping[str, Term],
-        scheduled: dict[KernelTerm, Scheduled] | None = None,
-    ) -> None:
-        super().__init__(graph, program, indices, table, machine, originals, scheduled)
-        self._searches: dict[KernelTerm, _Alternatives] = {}
+    @cached_property
+    def _searches(self) -> dict[KernelTerm, _Alternatives]:
+        return {}
 
     def near(self, plan: Plan) -> list[Plan]:
         """Plans that differ from one of this space in the schedule of one kernel; the fastest by the model first."""

@@ -11,26 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from bbrewrite.core.spans import Source
 from bbrewrite.lang.diagnostics import InputError
-from bbrewrite.lang.programs import parse_program
 from bbrewrite.pipeline import fuse
 from bbrewrite.plan.alternatives import PlanSpace
-from bbrewrite.request import Request, make_request
 from bbrewrite.tuning import search
 from bbrewrite.tuning.search import Tuned, tune
 from bbrewrite.verify.compare import Comparison, OutputComparison
 from tests.cli.conftest import Command, bbrewrite, rules, scaled_sum  # noqa: F401  fixtures
-from tests.plan.pipelines import shipped_rules
+from tests.tuning.scores import request
 
-RULES = shipped_rules()
-TEXT = """\
-program scores
-index m = 100, n = 90, d = 16
-input Q[m, d], K[n, d] : f32
-S[m, n] = sum[d](Q[m, d] * K[n, d])
-output P[m, n] = softmax[n](S[m, n])
-"""
 LONG = 3600.0
 
 
@@ -47,10 +36,6 @@ def _few_candidates(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near = PlanSpace.near
     monkeypatch.setattr(PlanSpace, "near", lambda self, plan: near(self, plan)[:3])
     monkeypatch.setattr(PlanSpace, "pareto", lambda self: (self.chosen(),))
-
-
-def request(text: str = TEXT, **sizes: int) -> Request:
-    return make_request(parse_program(Source("p", text), RULES.table), RULES, sizes, threads=2)
 
 
 def timed_by(monkeypatch: pytest.MonkeyPatch, milliseconds: Callable[[int], float]) -> None:

@@ -10,34 +10,20 @@ import numpy as np
 import pytest
 
 import bbrewrite
-from bbrewrite.core.spans import Source
-from bbrewrite.lang.programs import parse_program
 from bbrewrite.pipeline import Fusion, fuse, plan_space, run
 from bbrewrite.plan.choices import PlanChoice
 from bbrewrite.plan.plans import Plan
-from bbrewrite.request import Request, make_request
+from bbrewrite.request import Request
 from bbrewrite.tuning.store import Winner, keep_winner, kept_winner
 from tests.plan.headline import HEADLINE
 from tests.plan.pipelines import shipped_rules
-
-RULES = shipped_rules()
-TEXT = """\
-program scores
-index m = 100, n = 90, d = 16
-input Q[m, d], K[n, d] : f32
-S[m, n] = sum[d](Q[m, d] * K[n, d])
-output P[m, n] = softmax[n](S[m, n])
-"""
+from tests.tuning.scores import TEXT, request
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path))
     return tmp_path
-
-
-def request(text: str = TEXT, tuned: bool = True, **sizes: int) -> Request:
-    return make_request(parse_program(Source("p", text), RULES.table), RULES, sizes, threads=2, tuned=tuned)
 
 
 def other_plan(fusion: Fusion) -> Plan:
