@@ -2,8 +2,8 @@
 
     python -m benchmarks.tuning [--budget 60] [--threads 2] [--json FILE] [program.bb ...]
 
-A ratio is the time of the model's own choice over the tuned one's, medians of runs that take turns. A large program is
-tuned class by class. What was found is kept for later runs, as `bbrewrite bench --tune` keeps it.
+A ratio is the time of the model's own choice over the tuned one's, lower quartiles of runs that take turns. A large
+program is tuned class by class. What was found is kept for later runs, as `bbrewrite bench --tune` keeps it.
 """
 
 from __future__ import annotations

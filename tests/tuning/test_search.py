@@ -66,6 +66,15 @@ def test_the_fastest_is_kept_and_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert later.fused.kernels != fusion.fused.kernels
 
 
+def test_the_own_choice_has_one_time_where_nothing_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rounds of one plan differ on a busy machine, which makes it no faster than itself."""
+    busy = iter(range(1000, 0, -1))
+    monkeypatch.setattr(search, "_MOST_EXPECTED", 0.0)
+    timed_by(monkeypatch, lambda _: float(next(busy)))
+    _, found = tune(request(), LONG, 0)
+    assert only(found).is_own
+
+
 def test_what_is_slower_is_not_taken_and_the_search_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     timed_by(monkeypatch, lambda number: 2.0 if number else 1.99)
     fusion, found = tune(request(), LONG, 0)
