@@ -277,10 +277,8 @@ def plan_space(fusion: Fusion, scheduled: dict[KernelTerm, Scheduled] | None = N
     """The plans of a program planned as a whole that could be measured. `scheduled` are kernels that were scheduled."""
     request = fusion.request
     assert fusion.graph is not None
-    inlined = inline(request.blocks)
-    machine = _machine(request, None)
-    table, roots = request.rules.table, inlined.roots
-    return PlanSpace(fusion.graph, request.blocks, inlined.indices, table, machine, roots, scheduled)
+    inlined, machine, table = inline(request.blocks), _machine(request, None), request.rules.table
+    return PlanSpace(fusion.graph, request.blocks, inlined.indices, table, machine, inlined.roots, scheduled)
 
 
 def _machine(request: Request, target: Target | None) -> Machine:

@@ -15,7 +15,7 @@ from bbrewrite.api.record import CompileRequest, Record
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.sources import read_rule_sources, read_source
 from bbrewrite.resources import resource_directory
-from bbrewrite.runtime.cache import cached_product
+from bbrewrite.runtime.cache import ASKED, TUNED, cached_product, content_key, note, noted
 from bbrewrite.runtime.library import CompiledProgram, default_threads
 
 if TYPE_CHECKING:
@@ -107,13 +107,23 @@ def _rule_sources(rules: Rules) -> tuple[Source, ...]:
 
 
 def _for_cpp(request: CompileRequest) -> tuple[Record, Runner]:
-    def make(directory: Path) -> None:
-        from bbrewrite.api.stages import compile_for_cpp
+    """What was compiled is good as long as tuning has found nothing else in the entries for which planning asked."""
+    asked, planned = noted(ASKED, request.key), None
+    if asked is None:
+        from bbrewrite.api.stages import planned_program
 
-        record = compile_for_cpp(request, directory / _LIBRARY)
+        planned = planned_program(request)
+        asked = "\n".join(planned.tuning_keys)
+        note(ASKED, request.key, asked)
+
+    def make(directory: Path) -> None:
+        from bbrewrite.api.stages import compile_for_cpp, planned_program
+
+        record = compile_for_cpp(planned or planned_program(request), request.packed, directory / _LIBRARY)
         (directory / _RECORD).write_text(record.to_json(), encoding="utf-8")
 
-    library = cached_product(request.key, _LIBRARY, make)
+    found = [noted(TUNED, key) or "" for key in asked.splitlines()]
+    library = cached_product(content_key(request.key, *found), _LIBRARY, make)
     record = Record.from_json(library.with_name(_RECORD).read_text(encoding="utf-8"))
     return record, CompiledProgram(record.signature, library)
 

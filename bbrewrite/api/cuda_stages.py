@@ -45,9 +45,9 @@ def plan_for_cuda(request: CompileRequest, architecture: str, tf32: bool) -> Cud
     """
     target = gpu_target("sm_90" if int(architecture.removeprefix("sm_")) >= 90 else "sm_80", tf32)
     assert target.gpu is not None
-    program, fusion, kernels = planned_program(request, target)
-    table = fusion.request.rules.table
+    planned = planned_program(request, target)
+    kernels, unfused, table = planned.kernels, planned.fusion.unfused.kernels, planned.fusion.request.rules.table
     with fitting():
         source = print_cuda(kernels, table, target.gpu)
-    record = record_of(program, fusion, kernels, source.entry)
-    return CudaForm(record, kernels, fusion.unfused.kernels, table, source, find_nvcc().ptx(source.text))
+    record = record_of(planned, source.entry)
+    return CudaForm(record, kernels, unfused, table, source, find_nvcc().ptx(source.text))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bbrewrite.core.spans import Source
 from bbrewrite.resources import package_fingerprint
-from bbrewrite.runtime.cache import TUNED, content_key, notes_state
+from bbrewrite.runtime.cache import content_key
 from bbrewrite.runtime.compiler import processor_name
 from bbrewrite.runtime.signature import Signature
 
@@ -37,12 +37,13 @@ class CompileRequest:
 
     @property
     def key(self) -> str:
-        """A name for what is compiled from this, on this machine, by this version of the package."""
+        """A name for what is compiled from this, on this machine, by this version of the package; what tuning found may
+        change what that is.
+        """
         choices = [sorted(self.sizes.items()), sorted(self.blocks.items()), self.threads, self.fast_math]
-        choices += [self.fused, self.packed]
+        choices += [self.fused, self.packed, self.tuned]
         rules = [text for source in self.rules for text in (source.name, source.text)]
-        # What was found since for any program may concern this one: which, only planning tells.
-        machine = (os.environ.get("CXX", ""), processor_name(), notes_state(TUNED) if self.tuned else "untuned")
+        machine = (os.environ.get("CXX", ""), processor_name())
         return content_key("api", package_fingerprint(), *machine, json.dumps(choices), self.program.text, *rules)
 
 

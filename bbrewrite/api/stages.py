@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from bbrewrite.rules.load import parse_rules
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.compiler import find_compiler
 from bbrewrite.runtime.module import build, signature_of
+from bbrewrite.tuning.store import tuning_key
 
 type Array = npt.NDArray[Any]
 
@@ -51,19 +53,32 @@ class NumpyRunner:
         return {**found, **(out or {})}
 
 
-def compile_for_cpp(request: CompileRequest, library: Path) -> Record:
-    """Plans, generates and builds; the library is written to the path. Raises InputError and CompilerMissing."""
-    program, fusion, kernels = planned_program(request)
-    source = print_programs([kernels], fusion.request.rules.table, prepare=request.packed)
+@dataclass(frozen=True)
+class Planned:
+    """The program of a request, its fusion, and the kernels that are asked for."""
+
+    program: Program
+    fusion: Fusion
+    kernels: KernelProgram
+
+    @property
+    def tuning_keys(self) -> list[str]:
+        """The entries of what tuning found that have a say in the plan."""
+        return [tuning_key(part.request) for part in self.fusion.classes if part.request.tuned]
+
+
+def compile_for_cpp(planned: Planned, packed: bool, library: Path) -> Record:
+    """Generates and builds; the library is written to the path. Raises CompilerMissing."""
+    source = print_programs([planned.kernels], planned.fusion.request.rules.table, prepare=packed)
     shutil.copyfile(build(source, find_compiler()), library)
-    return record_of(program, fusion, kernels, source.entry_points[0])
+    return record_of(planned, source.entry_points[0])
 
 
 def plan_for_numpy(request: CompileRequest) -> tuple[Record, NumpyRunner]:
     """Plans, and gives what executes the plan. Raises InputError."""
-    program, fusion, kernels = planned_program(request)
-    record = record_of(program, fusion, kernels, entry_point(kernels, kernels.name))
-    return record, NumpyRunner(kernels, fusion.request.rules.table)
+    planned = planned_program(request)
+    record = record_of(planned, entry_point(planned.kernels, planned.kernels.name))
+    return record, NumpyRunner(planned.kernels, planned.fusion.request.rules.table)
 
 
 def check_extents(request: CompileRequest, extents: Mapping[str, int], planned: Mapping[str, int]) -> None:
@@ -86,8 +101,8 @@ def _parsed(request: CompileRequest) -> tuple[Program, RuleSet]:
     return parse_program(request.program, rules.table), rules
 
 
-def planned_program(request: CompileRequest, target: Target | None = None) -> tuple[Program, Fusion, KernelProgram]:
-    """The program, its fusion for the host or another target, and the kernels that are asked for."""
+def planned_program(request: CompileRequest, target: Target | None = None) -> Planned:
+    """Plans for the host or another target. Raises InputError."""
     program, rules = _parsed(request)
     fusion = fuse(
         make_request(
@@ -101,13 +116,13 @@ def planned_program(request: CompileRequest, target: Target | None = None) -> tu
         ),
         target,
     )
-    return program, fusion, (fusion.fused if request.fused else fusion.unfused).kernels
+    return Planned(program, fusion, (fusion.fused if request.fused else fusion.unfused).kernels)
 
 
-def record_of(program: Program, fusion: Fusion, kernels: KernelProgram, entry: EntryPoint) -> Record:
+def record_of(planned: Planned, entry: EntryPoint) -> Record:
     """What is remembered of kernels."""
-    request = fusion.request
-    signature = signature_of(kernels, entry, request.blocks.assumptions)
+    program, request = planned.program, planned.fusion.request
+    signature = signature_of(planned.kernels, entry, request.blocks.assumptions)
     has_repeats = isinstance(program, ArrayProgram) and bool(program.repeats)
     matter = has_repeats or bool(program.equal_extents) or _reads_move(request.blocks)
     return Record(signature, request.extents, matter)

@@ -18,8 +18,9 @@ from filelock import FileLock
 from bbrewrite.resources import cache_directory
 
 _DIGEST = "digest"
-# Kinds of notes: what tuning found.
+# Kinds of notes: what tuning found, and for which of it a compiled program asked.
 TUNED = "tuned"
+ASKED = "asked"
 
 
 def content_key(*parts: str) -> str:
@@ -71,15 +72,6 @@ def noted(kind: str, key: str) -> str | None:
         return (cache_directory() / kind / key).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-
-
-def notes_state(kind: str) -> str:
-    """Text that differs where a note of a kind was written since."""
-    try:
-        found = [f"{path.name} {path.stat().st_mtime_ns}" for path in sorted((cache_directory() / kind).iterdir())]
-    except OSError:
-        return ""
-    return content_key(*found)
 
 
 def _build(root: Path, entry: Path, product: str, build: Callable[[Path], None]) -> None:

@@ -40,12 +40,12 @@ def keep_winner(request: Request, winner: Winner) -> None:
         "own_milliseconds": winner.own_milliseconds,
         "measured": winner.measured,
     }
-    note(TUNED, _key(request), json.dumps(told))
+    note(TUNED, tuning_key(request), json.dumps(told))
 
 
 def kept_winner(request: Request) -> Winner | None:
     """What tuning found for the program of a request, at extents like these."""
-    text = noted(TUNED, _key(request))
+    text = noted(TUNED, tuning_key(request))
     if text is None:
         return None
     try:
@@ -69,8 +69,8 @@ def tuning_notes(winners: Sequence[Winner]) -> tuple[str, ...]:
     return (f"tuned on this machine: of {measured} measured the fastest ({took}); --no-tuned plans without",)
 
 
-def _key(request: Request) -> str:
-    """A name for programs that are alike but for their extents, which are of one size class."""
+def tuning_key(request: Request) -> str:
+    """The name of the entry of programs that are alike but for their extents, which are of one size class."""
     indices = request.blocks.indices
     # Of block sizes only those count that the program fixes: planning chooses the others.
     free = [
