@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bbrewrite.core.programs import Role
 from bbrewrite.runtime.signature import Argument
 
 
@@ -24,6 +25,14 @@ def bind(inputs: Sequence[Argument], arrays: tuple[Any, ...], named: Mapping[str
         if name not in given and name not in named:
             raise TypeError(f"no array was given for {name}")
     return {name: given[name] if name in given else named[name] for name in names}
+
+
+def named_weights(inputs: Sequence[Argument], weights: Mapping[str, Any]) -> dict[str, Argument]:
+    """The arguments that are weights, by name. Raises TypeError unless exactly these are given."""
+    declared = {argument.name: argument for argument in inputs if argument.role is Role.WEIGHT}
+    if set(weights) != set(declared):
+        raise TypeError(f"the weights {', '.join(declared) or '(none)'} are needed, not {', '.join(weights)}")
+    return declared
 
 
 def extents_of(

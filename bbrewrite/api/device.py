@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bbrewrite.api.binding import bind, extents_of
+from bbrewrite.api.binding import bind, extents_of, named_weights
 from bbrewrite.api.cuda_stages import CudaForm, plan_for_cuda
 from bbrewrite.api.record import CompileRequest
 from bbrewrite.api.stages import check_extents
 from bbrewrite.core.elements import Element
-from bbrewrite.core.programs import Role
 from bbrewrite.inputs import first_exception
 from bbrewrite.runtime.gpu import Device, GpuProgram, find_gpu
 from bbrewrite.runtime.lent import DEVICE, MANAGED, LentArray, borrow
@@ -78,9 +77,7 @@ class DeviceProgram:
 
     def with_weights(self, **weights: Any) -> DeviceProgram:
         """The program for these weights, which further calls leave out; all are needed."""
-        declared = [a.name for a in self._planned.record.signature.inputs if a.role is Role.WEIGHT]
-        if set(weights) != set(declared):
-            raise TypeError(f"the weights {', '.join(declared) or '(none)'} are needed, not {', '.join(weights)}")
+        named_weights(self._planned.record.signature.inputs, weights)
         return DeviceProgram(self._request, self._tf32, weights)
 
     def __repr__(self) -> str:

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bbrewrite.api.binding import bind, extents_of
+from bbrewrite.api.binding import bind, extents_of, named_weights
 from bbrewrite.api.record import CompileRequest, Record
-from bbrewrite.core.programs import Role
 from bbrewrite.inputs import first_exception
 from bbrewrite.runtime.dlpack import from_dlpack
 from bbrewrite.runtime.signature import Argument
@@ -80,11 +79,8 @@ class Program:
         What a program wants packed is packed here, once. All weights are needed; they must not change afterwards.
         Raises TypeError for other names, and ValueError where an array does not fit.
         """
-        declared = {a.name: a for a in self._record.signature.inputs if a.role is Role.WEIGHT}
-        if set(weights) != set(declared):
-            raise TypeError(f"the weights {', '.join(declared) or '(none)'} are needed, not {', '.join(weights)}")
         arrays: dict[str, Array] = {}
-        for name, argument in declared.items():
+        for name, argument in named_weights(self._record.signature.inputs, weights).items():
             arrays[name] = _as_array(argument, weights[name])
             _check_facts(argument, arrays[name])
         return Program(replace(self._request, packed=True), self._load, arrays)
