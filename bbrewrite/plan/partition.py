@@ -86,11 +86,11 @@ class _Partition:
         self._rewritten: dict[Term, Term] = {}
         self._kernels: list[KernelTerm] = []
         self._outputs = {tensor.name: tensor for tensor in program.outputs}
-        # Lists of pairs of which outputs are sides, to the outputs' names by position.
+        # Lists of pairs of which named lists are sides, to the names by position; outputs' names come first.
         self._sides: dict[Term, dict[int, str]] = {}
         read = {term.items for root in roots.values() for term in walk(root) if isinstance(term, At)}
         self._also_read = {name for name, term in roots.items() if term in read}
-        for name, term in roots.items():
+        for name, term in (*roots.items(), *((name, term) for term, name in list_names.items())):
             if isinstance(term, Component):
                 pairs, position = _made_together(term)
                 self._sides.setdefault(self._canonical(pairs), {}).setdefault(position, name)
