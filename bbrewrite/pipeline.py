@@ -37,6 +37,7 @@ from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.planner import plan_program
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.scheduled import Scheduled
+from bbrewrite.plan.skipped_blocks import skipped_blocks
 from bbrewrite.plan.target import Target, host_target
 from bbrewrite.request import Request
 from bbrewrite.resources import cache_directory
@@ -153,9 +154,9 @@ class Prepared:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A whole run: what reports and tests read. Durations are in milliseconds, one for each repetition;
-    fused and unfused ones take turns. Where a GPU was emulated, `emulated_at` gives the extents at which it was. With
-    `tf32`, operands of products of f32 were rounded to it.
+    """A whole run, for reports and tests. Durations are in milliseconds, one for each repetition. `emulated_at` gives
+    the extents at which a GPU was emulated; with `tf32`, operands of products of f32 were rounded to it.
+    `skipped_blocks` is the share of blocks that masks hide, where that depends on the arrays.
     """
 
     fusion: Fusion
@@ -167,6 +168,7 @@ class RunResult:
     fused_ms: tuple[float, ...]
     emulated_at: Mapping[str, int] | None = None
     tf32: bool = False
+    skipped_blocks: float | None = None
 
 
 def fuse(request: Request, target: Target | None = None, bounds: Bounds | None = None) -> Fusion:
@@ -299,10 +301,8 @@ def candidate_movements(fusion: Fusion) -> tuple[Snapshot, ...]:
     """What each of the plans worth measuring moves; exactly one, or one of each class, is the chosen one."""
     if fusion.graph is None:
         return tuple(row for part in fusion.classes for row in candidate_movements(part))
-    return tuple(
-        Snapshot(_movement(plan), plan.seconds, chosen=number == 0)
-        for number, plan in enumerate(snapshot_plans(fusion))
-    )
+    plans = snapshot_plans(fusion)
+    return tuple(Snapshot(_movement(plan), plan.seconds, chosen=plan is plans[0]) for plan in plans)
 
 
 def run(request: Request, target: str, seed: int, step: Callable[[str], None] = lambda _: None) -> RunResult:
@@ -324,7 +324,8 @@ def run(request: Request, target: str, seed: int, step: Callable[[str], None] = 
     elements = {tensor.name: tensor.element for tensor in request.blocks.outputs}
     hold_nan = any(bool(np.isnan(array.astype(np.float64)).any()) for array in arrays.values())
     comparison = compare_outputs(elements, fused, unfused, reference, hold_nan)
-    return RunResult(fusion, target, prepared, fused, comparison, unfused_ms, fused_ms)
+    skipped = skipped_blocks(fusion.fused.kernels, request.extents, arrays)
+    return RunResult(fusion, target, prepared, fused, comparison, unfused_ms, fused_ms, skipped_blocks=skipped)
 
 
 def prepare_numpy(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:

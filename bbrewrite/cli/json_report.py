@@ -35,6 +35,7 @@ def run_json(result: RunResult, import_ms: float, parse_ms: float) -> str:
                 "run_unfused": median(result.unfused_ms),
                 "run_fused": median(result.fused_ms),
             },
+            **({} if result.skipped_blocks is None else {"skipped_blocks": result.skipped_blocks}),
             **({"remarks": remarks} if remarks else {}),
         },
         allow_nan=False,

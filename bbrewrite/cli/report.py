@@ -36,7 +36,7 @@ def print_run(console: Console, result: RunResult) -> None:
     _print_table(console, [*movement_rows(fusion.before, fusion.after), *times])
     if not result.emulated_at:
         _print_spread(console, result)
-    _print_skipped(console, fusion.after)
+    _print_skipped(console, fusion.after, result.skipped_blocks)
     print_derivation(console, fusion)
     _print_verdict(console, result.comparison)
     _print_notes(console, fusion)
@@ -197,9 +197,12 @@ def _print_spread(console: Console, result: RunResult) -> None:
         )
 
 
-def _print_skipped(console: Console, movement: Movement) -> None:
-    if movement.skipped_share is not None:
-        console.print(f"work skipped by masks: {movement.skipped_share:.0%}\n".replace("%", " %"), markup=False)
+def _print_skipped(console: Console, movement: Movement, of_arrays: float | None = None) -> None:
+    """What masks save: with the arrays at hand, where it depends on them, else what follows from extents."""
+    if of_arrays is not None:
+        console.print(f"blocks skipped by masks, for these arrays: {of_arrays * 100:.0f} %\n", markup=False)
+    elif movement.skipped_share is not None:
+        console.print(f"work skipped by masks: {movement.skipped_share * 100:.0f} %\n", markup=False)
 
 
 def _time(milliseconds: float) -> str:

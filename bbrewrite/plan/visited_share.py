@@ -1,18 +1,20 @@
 """How many of a narrowed loop's blocks are visited, on average over the loops around it, for given block sizes.
 
-Positions and extents are known when a program is planned; what tensors hold is not, so a condition on that counts as
-possible everywhere.
+Positions and extents are known when a program is planned; what tensors hold is known when arrays are given. Until then
+a condition on that counts as possible everywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from bbrewrite.core.terms import IndexValue, Size, Term
+from bbrewrite.core.terms import IndexValue, Read, Size, Term
+from bbrewrite.plan.block_extremes import Array, extreme_of_read
 from bbrewrite.plan.visible import ALWAYS, LoopBounds, block_range, possible
 
 # Where more combinations of outer blocks than this exist, an even choice of them stands for all.
@@ -35,7 +37,12 @@ class NarrowedLoop:
         return tuple(sorted(frozenset[str]().union(*(leaf.free for leaf in self.bounds.leaves)) & self.scope))
 
 
-def visited_share(loop: NarrowedLoop, blocks: Mapping[str, int], extents: Mapping[str, int]) -> float:
+def visited_share(
+    loop: NarrowedLoop,
+    blocks: Mapping[str, int],
+    extents: Mapping[str, int],
+    arrays: Mapping[str, Array] = MappingProxyType({}),
+) -> float:
     """The share of the loop's blocks that are visited. `extents` has every index, `blocks` those of the loop."""
     trips = {name: -(-max(1, extents[name]) // blocks[name]) for name in (*loop.outer, loop.index)}
     numbers: dict[str, Any] = {}
@@ -53,6 +60,8 @@ def visited_share(loop: NarrowedLoop, blocks: Mapping[str, int], extents: Mappin
                     return extents[index] - 1 if greatest else 0
                 first = numbers[index] * blocks[index]
                 return np.minimum(first + blocks[index], extents[index]) - 1 if greatest else first
+            case Read(tensor) if tensor in arrays:
+                return extreme_of_read(leaf, greatest, arrays[tensor], blocks, numbers)
             case _:
                 return _FAR if greatest else -_FAR
 

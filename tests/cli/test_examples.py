@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import ROOT, Command
@@ -64,3 +65,13 @@ def _run(bbrewrite: Command, rules: Path, name: str, target: str) -> None:
     # What one output has of another is stored anyway, and no buffer.
     assert report["after"]["buffers"] <= report["before"]["buffers"]
     assert report["after"]["kernels"] < report["before"]["kernels"]
+
+
+def test_what_given_documents_save_is_told(bbrewrite: Command, rules: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "D.npy", np.repeat(np.arange(4), 32).astype(np.int32))
+    program = ROOT / "examples/packed_documents_attention.bb"
+    options = "--size h=1 --size m=128 --size d=8 --size l=8 --block m=32 --block n=32 --target numpy --input D=D.npy"
+    result = bbrewrite("run", rules, program, *options.split())
+    assert "blocks skipped by masks, for these arrays: 75 %" in result.output
+    result = bbrewrite("run", rules, program, *options.split(), "--json")
+    assert json.loads(result.stdout)["skipped_blocks"] == 0.75
