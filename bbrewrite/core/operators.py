@@ -187,6 +187,7 @@ _FUNCTIONS = (
     ScalarFunction("subtract", 2, "wider", 1, np.subtract, "({0} - {1})", "-", 5),
     ScalarFunction("multiply", 2, "wider", 1, np.multiply, "({0} * {1})", "*", 6),
     ScalarFunction("divide", 2, "float", 6, np.true_divide, "({0} / {1})", "/", 6),
+    ScalarFunction("exact_quotient", 2, "float", 6, np.true_divide, "({0} / {1})"),  # a division that no rule knows
     ScalarFunction("power", 2, "float", 350, np.power, "bb::pow({0}, {1})", "^", 8),
     ScalarFunction("negate", 1, "wider", 1, np.negative, "(-{0})", "-", 7),
     ScalarFunction("less", 2, "bool", 1, np.less, "({0} < {1})", "<", 4),

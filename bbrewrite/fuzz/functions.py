@@ -281,6 +281,7 @@ _BY_NAME: dict[str, Callable[..., Number]] = {
     "subtract": subtract,
     "multiply": multiply,
     "divide": divide,
+    "exact_quotient": divide,
     "power": _power,
     "negate": negate,
     "less": _comparison(lambda s: s < 0),

@@ -20,6 +20,7 @@ from bbrewrite.core.elements import Element as ElementType
 from bbrewrite.core.elements import as_float
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
+from bbrewrite.core.spans import Span
 from bbrewrite.core.types import result_element
 
 # Library functions whose result has one entry for each position of the indices; the others reduce them away.
@@ -105,6 +106,14 @@ def element_of(expression: ArrayExpression, tensors: Mapping[str, Tensor], table
             return as_float(element_of(expression.operand, tensors, table))
         case _:
             raise AssertionError(expression)
+
+
+def number_of_positions(indices: tuple[str, ...], span: Span | None = None) -> ArrayExpression:
+    """How many positions indices have together."""
+    count: ArrayExpression = SizeOf(indices[0], span)
+    for name in indices[1:]:
+        count = Call("multiply", (count, SizeOf(name, span)), span)
+    return count
 
 
 def needed(definitions: tuple[ArrayDefinition, ...]) -> tuple[ArrayDefinition, ...]:

@@ -24,7 +24,7 @@ from bbrewrite.core.elements import stored_element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Definition, Tensor
 from bbrewrite.core.terms import IndexValue, Map, Read, Reduce, Size
-from bbrewrite.lower.array_expressions import free_indices, renamed, walk
+from bbrewrite.lower.array_expressions import free_indices, number_of_positions, renamed, walk
 from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value, number, takes_vectors
 from bbrewrite.lower.fresh_indices import FreshIndices
 from bbrewrite.lower.products import Factor, MissingAxis, reduce_axis, sum_of_products
@@ -116,7 +116,6 @@ class _Lowering:
         return Value(Read(element.tensor, element.addresses), axes, self._tensors[element.tensor].element)
 
     def _call(self, call: Call) -> Value:
-        call = _with_exact_floor(call)
         axes = [name for name in free_indices(call) if self._fresh.indices.is_blocked(name)]
         if len(axes) == 2 and _is_of_positions(call):
             return self._index_matrix(call, self._builder.ordered(axes))
@@ -136,7 +135,6 @@ class _Lowering:
     def _index_matrix(self, expression: ArrayExpression, layout: tuple[str, ...]) -> Value:
         """An expression of positions with every position spread along two axes: `m - n` stays a difference."""
         if isinstance(expression, Call):
-            expression = _with_exact_floor(expression)
             operands = [self._index_matrix(operand, layout) for operand in expression.operands]
             return self._builder.apply(expression.operator, *operands)
         return self._builder.spread_to(self.expression(expression), layout)
@@ -155,11 +153,8 @@ class _Lowering:
             fold = self._rebound(fold, {chosen: self._fresh.point(chosen, self._names_around(fold))})
 
     def _mean(self, fold: Fold) -> Value:
-        sizes: ArrayExpression = SizeOf(fold.indices[0], fold.span)
-        for name in fold.indices[1:]:
-            sizes = Call("multiply", (sizes, SizeOf(name, fold.span)), fold.span)
         total = Fold("sum", fold.indices, fold.body, fold.span)
-        return self.expression(Call("divide", (total, sizes), fold.span))
+        return self.expression(Call("divide", (total, number_of_positions(fold.indices, fold.span)), fold.span))
 
     def _names_around(self, fold: Fold) -> set[str]:
         return {*self._scope, *fold.indices, *free_indices(fold.body), *_bound_within(fold.body)}
@@ -220,34 +215,6 @@ class _Lowering:
 def _is_of_positions(expression: ArrayExpression) -> bool:
     """Whether an expression consists of positions, sizes and numbers."""
     return all(isinstance(node, Call | Position | SizeOf | Literal) for node in walk(expression))
-
-
-def _with_exact_floor(call: Call) -> Call:
-    """Whole positions divided and rounded down, so that a quotient that is rounded itself rounds down to the same.
-
-    floor(x / c) = floor((x + 1/2) / c) for whole x and c > 0, and the latter quotient is never near a whole number:
-    rules may turn the division into a multiplication by a reciprocal.
-    """
-    match call:
-        case Call("floor", (Call("divide", (dividend, Literal(divisor))),)) if (
-            _is_whole(dividend) and divisor > 0 and divisor.is_integer()
-        ):
-            return Call("floor", (Call("divide", (Call("add", (dividend, Literal(0.5))), Literal(divisor))),))
-        case _:
-            return call
-
-
-def _is_whole(expression: ArrayExpression) -> bool:
-    """Whether an expression is a whole number made of positions, sizes and whole numbers."""
-    match expression:
-        case Literal(value):
-            return value.is_integer()
-        case Position() | SizeOf():
-            return True
-        case Call("add" | "subtract" | "multiply" | "negate", operands):
-            return all(map(_is_whole, operands))
-        case _:
-            return False
 
 
 def _bound_within(expression: ArrayExpression) -> set[str]:

@@ -1,6 +1,7 @@
 """From an array program to the unfused block program: every array operator a list of blocks in global memory.
 
-    expand repeats  ->  expand library calls  ->  choose block and point indices  ->  lower each definition
+    expand repeats  ->  expand library calls  ->  mark divisions that decide  ->  choose block and point indices
+                    ->  lower each definition
 
 Nothing is fused or moved here; that is the rules' work.
 """
@@ -11,6 +12,7 @@ from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Tensor
 from bbrewrite.lower.blocking import choose_blocking
+from bbrewrite.lower.decisions import keep_decisions
 from bbrewrite.lower.definitions import lower_definition
 from bbrewrite.lower.fresh_indices import FreshIndices
 from bbrewrite.lower.library import expand_library_calls
@@ -19,7 +21,7 @@ from bbrewrite.lower.repeats import expand_repeats
 
 def lower(program: ArrayProgram, table: OperatorTable) -> BlockProgram:
     """The block program. InputError where the user's block sizes cannot all be kept."""
-    expanded = expand_library_calls(expand_repeats(program), table)
+    expanded = keep_decisions(expand_library_calls(expand_repeats(program), table))
     tensors: dict[str, Tensor] = expanded.tensors
     fresh = FreshIndices(choose_blocking(expanded), {*tensors, *table.operators, *table.monoids})
     definitions: list[Definition] = [lower_definition(d, tensors, fresh, table) for d in expanded.definitions]

@@ -97,21 +97,10 @@ def _linear(term: Term, typing: Typing) -> Linear | None:
 
 
 def _floored(quotient: Term, typing: Typing) -> Linear | None:
-    """A whole form of positions plus a half, divided by a whole number and rounded down, as lowering writes it."""
+    """A whole form of positions divided by a whole number and rounded down."""
     match quotient:
-        case Apply("divide", (dividend, Number(divisor))):
-            pass
-        case Apply("multiply", (dividend, Apply("recip", (Number(divisor),)))):
-            pass
-        case Apply("multiply", (Apply("recip", (Number(divisor),)), dividend)):
-            pass
-        case _:
-            return None
-    while isinstance(dividend, Apply) and dividend.operator in _SPREADS:
-        (dividend,) = dividend.operands
-    match dividend:
-        case Apply("add", (whole, Number(0.5)) | (Number(0.5), whole)) if divisor > 0 and float(divisor).is_integer():
-            linear = _linear(whole, typing)
+        case Apply("exact_quotient", (dividend, Number(divisor))) if divisor > 0 and float(divisor).is_integer():
+            linear = _linear(dividend, typing)
         case _:
             return None
     if linear is None or any(isinstance(leaf, Read) for leaf, _ in linear.parts):

@@ -52,6 +52,7 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
     "divide": lambda a, b: a / b if b else UNDEFINED,
+    "exact_quotient": lambda a, b: a / b if b else UNDEFINED,
     "maximum": max,
     "minimum": min,
     "less": lambda a, b: a < b,
