@@ -1,11 +1,22 @@
-"""`python -m benchmarks.compare`: times our kernels and the libraries side by side, and writes JSON and a chart."""
+"""`python -m benchmarks.compare`: times our kernels and the libraries side by side, and writes JSON and a chart.
+
+Every workload is run twice. The first time chooses the library to compare with, out of all that are installed; the
+second time, later and in more rounds, times it beside ours, so that no ratio owes anything to a lucky choice.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import sys
+from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
+
+from benchmarks.compare.results import Results, Row, Times, fastest, read_results
+
+_LIBRARIES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch", "jax": "JAX", "numpy": "NumPy"}
 
 
 def _arguments() -> argparse.Namespace:
@@ -14,7 +25,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--element", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--only", default="", help="rows whose label contains one of these texts, comma-separated")
     parser.add_argument("--peers", help="names of libraries, comma-separated; by default all")
+    parser.add_argument("--best-from", type=Path, help="results of an earlier run, which choose the libraries instead")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--choosing-rounds", type=int, default=3, help="rounds of the run that chooses")
     parser.add_argument("--call-ms", type=float, default=30, help="timed calls of one contender in one round")
     parser.add_argument("--json", type=Path, help="write all times here")
     parser.add_argument("--chart", type=Path, help="draw the ratios here (.png or .svg); needs matplotlib")
@@ -27,31 +40,74 @@ def main() -> int:
     # Libraries read these when they are loaded.
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(arguments.threads)
+    from dataclasses import replace
+
     from benchmarks.compare.libraries import BUILDERS
     from benchmarks.compare.limits import Limits
-    from benchmarks.compare.measuring import Row, measure
-    from benchmarks.compare.report import as_json, draw_chart, summary_lines, table_lines
-    from benchmarks.compare.workloads import all_workloads
+    from benchmarks.compare.measuring import measure
+    from benchmarks.compare.report import draw_chart, summary_lines, table_lines
+    from benchmarks.compare.workloads import Workload, all_workloads
 
-    names = list(BUILDERS) if arguments.peers is None else [name for name in arguments.peers.split(",") if name]
     wanted = [text for text in arguments.only.split(",") if text] or [""]
+    workloads = [w for w in all_workloads(arguments.element) if any(text in w.label for text in wanted)]
     limits = Limits(arguments.threads)
-    rows: list[Row] = []
-    for workload in all_workloads(arguments.element):
-        if not any(text in workload.label for text in wanted):
-            continue
-        row = measure(workload, names, arguments.threads, arguments.rounds, arguments.call_ms / 1e3, limits)
-        rows.append(row)
+
+    def timed(workload: Workload, names: Sequence[str], rounds: int) -> Row:
+        # A copy, since a workload keeps its arrays.
+        return measure(replace(workload), names, arguments.threads, rounds, arguments.call_ms / 1e3, limits)
+
+    if arguments.best_from:
+        earlier = _earlier_times(arguments.best_from)
+    else:
+        names = list(BUILDERS) if arguments.peers is None else [name for name in arguments.peers.split(",") if name]
+        earlier = {}
+        for workload in workloads:
+            row = timed(workload, names, arguments.choosing_rounds)
+            earlier[row.label] = row.contenders
+            print("\n".join(["choosing among", *table_lines(row)]), flush=True)
+    results = Results(_processor(), arguments.threads, arguments.rounds, _versions())
+    for workload in workloads:
+        chosen_from = earlier.get(workload.label, ())
+        peer = fastest(chosen_from)
+        row = timed(workload, [peer.name] if peer else [], arguments.rounds)
+        row = replace(row, chosen_from=chosen_from)
+        results = results.with_row(row)
         print("\n".join(table_lines(row)), flush=True)
         if arguments.json:
-            arguments.json.write_text(as_json(rows, arguments.threads), encoding="utf-8")
-    print("\n".join(summary_lines(rows)))
-    if arguments.chart and rows:
+            results.write(arguments.json)
+    print("\n".join(summary_lines(results.rows)))
+    if arguments.chart and results.rows:
         try:
-            draw_chart(rows, arguments.chart)
+            draw_chart(results.rows, arguments.chart)
         except ImportError as error:
             print(f"no chart: {error.name} is not installed", file=sys.stderr)
-    return int(any(row.ours.fault for row in rows))
+    return int(any(row.ours.fault for row in results.rows))
+
+
+def _earlier_times(path: Path) -> Mapping[str, tuple[Times, ...]]:
+    """What each row of earlier results was chosen from, or else what it timed."""
+    return {row.label: row.chosen_from or row.contenders for row in read_results(path).rows}
+
+
+def _processor() -> str:
+    """The processor's name where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _versions() -> dict[str, str]:
+    """The versions of the libraries that are installed, by the names that people know."""
+    found: dict[str, str] = {}
+    for package, name in _LIBRARIES.items():
+        try:
+            found[name] = metadata.version(package).partition("+")[0]
+        except metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from statistics import median
 
 from benchmarks.compare.workloads import Array
 
@@ -22,8 +21,3 @@ class Contender:
     rounds: list[float] = field(default_factory=list[float])
     error: float = 0.0
     fault: str = ""
-
-    @property
-    def seconds(self) -> float:
-        """The median over rounds."""
-        return median(self.rounds)

@@ -1,4 +1,5 @@
-"""The libraries that a user would call instead: ONNX Runtime, OpenVINO, PyTorch and NumPy, each as fast as it goes.
+"""The libraries that a user would call instead, each as fast as it goes: ONNX Runtime, OpenVINO, JAX, NumPy; PyTorch's
+ways are in `torch_library.py`.
 
 A builder takes a workload and the number of threads, and returns a contender, or None where the library has nothing
 for it. A library that is not installed raises ImportError, which the caller reports. Weights are constants to every
@@ -8,12 +9,14 @@ library, which may lay them out ahead of calls; outputs go to memory that it reu
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from benchmarks.compare.contenders import Contender
+from benchmarks.compare.torch_library import torch_compiled, torch_eager, torch_flex_attention
 from benchmarks.compare.workloads import EPSILON, SOFTCAP, WINDOW, Array, Workload
 
 type Builder = Callable[[Workload, int], Contender | None]
@@ -204,75 +207,43 @@ def openvino(workload: Workload, threads: int) -> Contender | None:
     return Contender("openvino", request.infer, fetch)
 
 
-# PyTorch
+# JAX
 
 
-def torch_eager(workload: Workload, threads: int) -> Contender | None:
-    """PyTorch's own functions, one after another; scaled_dot_product_attention for attention."""
-    import torch
-    import torch.nn.functional as functions
-
-    torch.set_num_threads(threads)
-    torch.set_grad_enabled(False)
-    kind = torch.bfloat16 if workload.element == "bf16" else torch.float32
-    arrays = {name: torch.from_numpy(array).to(kind) for name, array in (workload.inputs | workload.weights).items()}
-    result: list[Any] = []
-
-    def value() -> Any:
-        if workload.kind == "softcap window attention":
-            scores = arrays["Q"] @ arrays["K"].transpose(-1, -2) / math.sqrt(workload.shape[-1])
-            capped = SOFTCAP * torch.tanh(scores / SOFTCAP)
-            return torch.softmax(capped.masked_fill(~mask, -math.inf), -1) @ arrays["V"]
-        if workload.is_attention:
-            causal = workload.kind == "causal attention"
-            q, k, v = (array[None] for array in arrays.values())
-            return functions.scaled_dot_product_attention(q, k, v, is_causal=causal)
-        x = arrays["X"]
-        if workload.kind == "rmsnorm swiglu":
-            h = functions.rms_norm(x, x.shape[-1:], eps=EPSILON)
-            return (functions.silu(h @ arrays["W1"]) * (h @ arrays["W3"])) @ arrays["W2"]
-        if workload.kind == "softmax":
-            return torch.softmax(x, -1)
-        if "layernorm" in workload.kind:
-            x = functions.layer_norm(x, x.shape[-1:], eps=EPSILON)
-        return x @ arrays["W"] if "matmul" in workload.kind else x
-
-    mask = torch.from_numpy(workload.mask) if workload.kind == "softcap window attention" else None
-
-    def call() -> None:
-        result[:] = [value()]
-
-    return Contender("torch", call, lambda: result[0].float().numpy())
-
-
-def torch_flex_attention(workload: Workload, threads: int) -> Contender | None:
-    """PyTorch's FlexAttention for masks, compiled, which passes over the blocks that a mask hides."""
-    if not workload.is_attention or workload.kind == "attention":
+def jax_jit(workload: Workload, threads: int) -> Contender | None:
+    """The formulas under jax.jit, which takes all processors: where fewer are asked for it has no part."""
+    if threads != os.cpu_count():
         return None
-    import torch
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    import jax
+    import jax.numpy as jnp
 
-    torch.set_num_threads(threads)
-    torch.set_grad_enabled(False)
-    kind = torch.bfloat16 if workload.element == "bf16" else torch.float32
-    q, k, v = (torch.from_numpy(array)[None].to(kind) for array in workload.inputs.values())
-    capped = workload.kind == "softcap window attention"
+    kind = jnp.bfloat16 if workload.element == "bf16" else jnp.float32
+    arrays = {name: jnp.asarray(array, kind) for name, array in (workload.inputs | workload.weights).items()}
 
-    def seen(batch: Any, head: Any, query: Any, key: Any) -> Any:
-        return (key <= query) & (query - key < WINDOW) if capped else key <= query
+    def value(given: dict[str, Any]) -> Any:
+        if workload.is_attention:
+            scores = given["Q"] @ given["K"].transpose(0, 2, 1) / math.sqrt(workload.shape[-1])
+            if workload.kind == "softcap window attention":
+                scores = SOFTCAP * jnp.tanh(scores / SOFTCAP)
+            return jax.nn.softmax(jnp.where(workload.mask, scores, -jnp.inf), -1) @ given["V"]
+        x = given["X"]
+        if workload.kind == "rmsnorm swiglu":
+            h = x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + EPSILON)
+            return (jax.nn.silu(h @ given["W1"]) * (h @ given["W3"])) @ given["W2"]
+        if workload.kind == "softmax":
+            return jax.nn.softmax(x, -1)
+        if "layernorm" in workload.kind:
+            centred = x - x.mean(-1, keepdims=True)
+            x = centred * jax.lax.rsqrt((centred * centred).mean(-1, keepdims=True) + EPSILON)
+        return x @ given["W"] if "matmul" in workload.kind else x
 
-    def softcap(score: Any, batch: Any, head: Any, query: Any, key: Any) -> Any:
-        return SOFTCAP * torch.tanh(score / SOFTCAP)
-
-    length = workload.shape[1]
-    mask = create_block_mask(seen, None, None, length, length, device="cpu")
-    compiled: Any = torch.compile(flex_attention, dynamic=False)
+    compiled = jax.jit(value)
     result: list[Any] = []
 
     def call() -> None:
-        result[:] = [compiled(q, k, v, score_mod=softcap if capped else None, block_mask=mask)]
+        result[:] = [compiled(arrays).block_until_ready()]
 
-    return Contender("torch flex", call, lambda: result[0].float().numpy())
+    return Contender("jax", call, lambda: np.asarray(result[0]).astype(np.float32))
 
 
 BUILDERS: dict[str, Builder] = {
@@ -281,5 +252,7 @@ BUILDERS: dict[str, Builder] = {
     "onnxruntime fused": onnxruntime_attention,
     "openvino": openvino,
     "torch": torch_eager,
+    "torch compiled": torch_compiled,
     "torch flex": torch_flex_attention,
+    "jax": jax_jit,
 }

@@ -8,57 +8,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.compare import ours
 from benchmarks.compare.contenders import Contender
 from benchmarks.compare.libraries import BUILDERS
 from benchmarks.compare.limits import Limits
+from benchmarks.compare.results import OURS, Row, Times
 from benchmarks.compare.workloads import Workload
 
 _REST_SECONDS = 0.06
 _WARM_SECONDS = 0.01
 
 
-@dataclass(frozen=True)
-class Row:
-    """The times of one workload. `limit` is the work a second that the machine could do, `limit_name` of what kind."""
-
-    workload: Workload
-    contenders: tuple[Contender, ...]
-    limit_name: str
-    limit: float
-
-    @property
-    def ours(self) -> Contender:
-        return self.contenders[0]
-
-    @property
-    def best_peer(self) -> Contender | None:
-        """The fastest of the others with a right result."""
-        peers = [each for each in self.contenders[1:] if not each.fault]
-        return min(peers, key=lambda peer: peer.seconds, default=None)
-
-    @property
-    def ratio(self) -> float | None:
-        """The best peer's time over ours."""
-        peer = self.best_peer
-        return None if peer is None or self.ours.fault else peer.seconds / self.ours.seconds
-
-    @property
-    def fraction(self) -> float:
-        """The share of the machine's limit that ours reaches."""
-        workload = self.workload
-        work = workload.flops if workload.is_product else workload.least_bytes
-        return work / self.ours.seconds / self.limit if not self.ours.fault else 0.0
-
-
 def measure(
     workload: Workload, names: Sequence[str], threads: int, rounds: int, call_seconds: float, limits: Limits
 ) -> Row:
     """The times of our kernel and of the named libraries."""
-    contenders = [_checked(ours.contender, "bbrewrite", workload, threads)]
+    contenders = [_checked(ours.contender, OURS, workload, threads)]
     contenders += [_checked(BUILDERS[name], name, workload, threads) for name in names]
     present = [each for each in contenders if each is not None]
     live = [each for each in present if not each.fault]
@@ -71,7 +38,9 @@ def measure(
         time.sleep(_REST_SECONDS)
         limit_name, rate = limits.measure(workload)
         rates.append(rate)
-    return Row(workload, tuple(present), limit_name, median(rates))
+    times = tuple(Times(each.name, tuple(each.rounds), each.error, each.fault) for each in present)
+    work, unit = (workload.flops, "GFLOP/s") if workload.is_product else (workload.least_bytes, "GB/s")
+    return Row(workload.kind, workload.shape, workload.element, work, unit, limit_name, median(rates), times)
 
 
 def _checked(build: object, name: str, workload: Workload, threads: int) -> Contender | None:

@@ -12,6 +12,7 @@ from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
 from bbrewrite.runtime.module import compile_programs
 from benchmarks.compare.contenders import Contender
+from benchmarks.compare.results import OURS
 from benchmarks.compare.workloads import Workload
 
 
@@ -29,4 +30,4 @@ def contender(workload: Workload, threads: int) -> Contender:
     def call() -> None:
         compiled.run(ready, request.extents, threads, out)
 
-    return Contender("bbrewrite", call, lambda: out["Y"].astype(np.float32))
+    return Contender(OURS, call, lambda: out["Y"].astype(np.float32))

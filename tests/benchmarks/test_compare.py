@@ -1,6 +1,7 @@
 """The comparison with libraries: its programs mean what its references compute, and what it makes of contenders."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.verify.exact import evaluate_exactly
-from benchmarks.compare.contenders import Contender
-from benchmarks.compare.measuring import Row
-from benchmarks.compare.report import summary_lines, table_lines
+from benchmarks.compare.publish import BEGIN, joined, stored_results, with_results
+from benchmarks.compare.report import markdown_table, summary_lines, table_lines
+from benchmarks.compare.results import Results, Row, Times, read_results
 from benchmarks.compare.workloads import Workload, all_workloads
 
 _KINDS = {workload.kind: workload for element in ("f32", "bf16") for workload in all_workloads(element)}
@@ -38,23 +39,65 @@ def test_masked_pairs_do_not_count_as_work() -> None:
     assert (full, causal) == (4 * 2 * 4 * 64, 4 * 2 * 4 * 36)
 
 
-def _contender(name: str, *seconds: float, fault: str = "") -> Contender:
-    return Contender(name, lambda: None, lambda: np.zeros(1), list(seconds), 0.0, fault)
+def _row(ours: Times, *peers: Times, chosen_from: tuple[Times, ...] = ()) -> Row:
+    return Row("matmul", (2, 3, 4), "f32", 48, "GFLOP/s", "multiply-adds", 48.0, (ours, *peers), chosen_from)
+
+
+_OURS = Times("bbrewrite", (2.0,))
+_SLOW, _FAST, _WRONG = Times("slow", (4.0, 5.0)), Times("fast", (3.0, 2.0, 9.0)), Times("wrong", (), 9.0, "wrong")
 
 
 def test_the_fastest_right_peer_counts() -> None:
-    peers = (_contender("slow", 4.0, 5.0), _contender("fast", 3.0, 2.0, 9.0), _contender("wrong", 0.1, fault="wrong"))
-    row = Row(Workload("matmul", (2, 3, 4), "f32"), (_contender("bbrewrite", 2.0), *peers), "multiply-adds", 48.0)
+    row = _row(_OURS, _SLOW, _FAST, _WRONG)
     assert row.ratio == 1.5
     assert row.fraction == 0.5
     assert "ratio 1.50" in table_lines(row)[0]
     assert table_lines(row)[-1].split() == ["wrong", "wrong"]
-    assert summary_lines([row, replace(row, contenders=row.contenders[:2])]) == [
-        "matmul f32: geometric mean 1.84, least 1.50"
-    ]
+    assert summary_lines([row, _row(_OURS, _SLOW)]) == ["matmul f32: geometric mean 1.84, least 1.50"]
 
 
-def test_without_peers_there_is_no_ratio() -> None:
-    row = Row(Workload("matmul", (2, 3, 4), "f32"), (_contender("bbrewrite", 2.0),), "multiply-adds", 48.0)
+def test_a_peer_chosen_in_one_run_counts_in_another_though_it_is_slower_there() -> None:
+    chosen_from = (_OURS, Times("slow", (1.0,)), Times("fast", (2.0,)), _WRONG)
+    row = _row(_OURS, _SLOW, _FAST, chosen_from=chosen_from)
+    assert row.best_peer == _SLOW
+    assert row.ratio == 2.25
+
+
+@pytest.mark.parametrize("peers", [(), (_WRONG,)])
+def test_without_right_peers_there_is_no_ratio(peers: tuple[Times, ...]) -> None:
+    row = _row(_OURS, *peers)
     assert row.ratio is None
     assert summary_lines([row]) == []
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    results = Results("a processor", 2, 7, {"NumPy": "2.0"}).with_row(_row(_OURS, _SLOW, chosen_from=(_OURS, _SLOW)))
+    results.write(tmp_path / "results.json")
+    assert read_results(tmp_path / "results.json") == results
+
+
+def test_the_table_has_a_line_for_each_kind_and_a_dash_for_what_was_not_timed() -> None:
+    f32 = Results("a processor", 2, 7, {"NumPy": "2.0"}).with_row(_row(_OURS, _FAST))
+    bf16 = f32.with_row(replace(_row(_OURS), shape=(8, 8, 8), element="bf16"))
+    times, nothing = "\N{MULTIPLICATION SIGN}", "\N{EN DASH}"
+    assert markdown_table([f32, replace(bf16, rows=bf16.rows[1:])]).splitlines()[-1] == (
+        f"| matmul | 2{times}3{times}4, 8{times}8{times}8 | 1.50, {nothing} | 50 % of multiply-adds "
+        f"| {nothing}, {nothing} | 50 % of multiply-adds |"
+    )
+
+
+def test_rows_of_several_runs_are_joined_and_later_ones_count() -> None:
+    run = Results("a processor", 2, 7, {"NumPy": "2.0"})
+    first = run.with_row(_row(_OURS, _SLOW)).with_row(replace(_row(_OURS), shape=(8, 8, 8)))
+    later = run.with_row(_row(_OURS, _FAST)).with_row(replace(_row(_OURS), element="bf16"))
+    assert joined([first, later]) == {
+        "f32": replace(run, rows=(first.rows[1], later.rows[0])),
+        "bf16": replace(run, rows=later.rows[1:]),
+    }
+
+
+def test_the_readme_shows_the_stored_results() -> None:
+    """`python -m benchmarks.compare.publish` writes them there."""
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
+    assert BEGIN in readme
+    assert with_results(readme, stored_results()) == readme
