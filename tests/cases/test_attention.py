@@ -86,6 +86,21 @@ def _scale(name: str, scale: str, expected: float) -> Case:
     return Case(name, text, inputs, {"O": [expected]}, kernels=1)
 
 
+def _documents(name: str, queries: list[int], keys: list[int]) -> Case:
+    """Positions packed in documents, some of which have no keys: equal scores, so means of what a document has."""
+    text = f"""
+    index m = {len(queries)}, n = {len(keys)}, d = 3
+    block m = 8, n = 8
+    input Q[m, d], K[n, d], V[n] : f32, D[m], F[n] : i32
+    S[m, n] = where(D[m] == F[n], sum[d](Q[m, d] * K[n, d]), -inf)
+    output O[m] = sum[n](softmax[n](S[m, n]) * V[n])
+    """
+    of_keys = {document: [n for n, other in enumerate(keys) if other == document] for document in queries}
+    expected = [np.mean(of_keys[document]) if of_keys[document] else 0 for document in queries]
+    inputs = {"Q": np.zeros((len(queries), 3)), "V": np.arange(len(keys)), "D": queries, "F": keys}
+    return Case(name, text, inputs, {"O": expected}, kernels=1)
+
+
 CASES = Cases(
     [
         _hidden_row("hidden_row_library", "P[m, n] = softmax[n](S[m, n])", 0),
@@ -96,6 +111,8 @@ CASES = Cases(
         _positions("causal_with_more_queries", "n <= m - 2", 4, 2, [0, 0, 1, 1.5]),
         _positions("holes", "n == 1 or n == 3", 2, 4, [5, 5]),
         _positions("last_key_only", "n == size(n) - 1", 1, 4, [8]),
+        _documents("documents", [0] * 9 + [1] * 9 + [3] * 9 + [7] * 2, [0] * 5 + [2] * 12 + [3] * 9 + [6]),
+        _documents("documents_in_any_order", [3, 0, 1, 0, 3, 5] * 4, [0, 3, 2, 0, 0, 3, 3] * 3),
         Case("padded", _PADDED, {"Q": np.zeros((129, 2)), "V": np.ones(129)}, {"O": 1}, kernels=1, tolerance=1e-6),
         _scale("scale_half", "* 0.5", 0.880797078),
         _scale("scale_two", "* 2", 0.999664650),

@@ -119,6 +119,19 @@ CASES = Cases(
             {"X": [[1, _NAN, 2], [1, 5, 2]], "a": _NAN},
             {"A": _NAN, "B": _NAN, "C": _NAN, "D": _NAN, "E": [_NAN, 5], "F": [_NAN, 1], "G": [_NAN, 8]},
         ),
+        Case(
+            "clamped",
+            """
+            index m = 4
+            input X[m] : f32
+            def clamp(x, low, high) = maximum(low, minimum(high, x))
+            output A[m] = clamp(X[m], -1, 1)
+            output B[m] = where(X[m] > 1, 1, where(X[m] < -1, -1, X[m]))
+            output C = max[m](abs(X[m]))
+            """,
+            {"X": [2, _NAN, -_INF, 0.5]},
+            {"A": [1, _NAN, -1, 0.5], "B": [1, _NAN, -1, 0.5], "C": _NAN},
+        ),
         *(_blocks(*blocks) for blocks in itertools.permutations((4, 8, 2))),
         _blocks(5, 3, 3),
     ]
