@@ -5,7 +5,7 @@ Where the memory lies, `kernels.py` decides.
 
 from __future__ import annotations
 
-from bbrewrite.codegen.natural_types import natural_typing
+from bbrewrite.codegen.natural_types import NaturalTypes
 from bbrewrite.codegen.steps import PackedOperand
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
@@ -26,7 +26,7 @@ class LocalMemory:
         self.tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
         self._types = {name: block.type for name, block in self.blocks.items()}
         self.typing = Typing(table, kernel.indices, self.tensors, self._types)
-        self.natural = natural_typing(kernel, table)
+        self.natural = NaturalTypes(kernel, table)
 
     def temporary(self, stem: str, axes: tuple[str, ...], element: Element) -> LocalBlock:
         """A new block in local memory."""

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bbrewrite.codegen.access import classify, is_row_contiguous
+from bbrewrite.codegen.natural_types import NaturalTypes
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, rewrite_bottom_up, walk
-from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update, walk_statements
 
 
@@ -30,13 +30,13 @@ def are_narrow(left: Term, right: Term, tensors: Mapping[str, Tensor], indices: 
     )
 
 
-def is_rounded(left: Term, right: Term, tensors: Mapping[str, Tensor], natural: Typing) -> bool:
+def is_rounded(left: Term, right: Term, tensors: Mapping[str, Tensor], natural: NaturalTypes) -> bool:
     """Whether the left operand of a product is rounded to bf16, the type of the tensor that the right one reads.
 
     `natural` types terms by what they come from. Storing the definition that is computed would round it as well.
     """
     narrow = isinstance(right, Read) and tensors[right.tensor].element is Element.BF16
-    return narrow and natural.block(left).element is Element.BF16
+    return narrow and natural.element(left) is Element.BF16
 
 
 def with_narrow_operands(kernel: Kernel) -> Kernel:

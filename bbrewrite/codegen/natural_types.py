@@ -1,30 +1,47 @@
 """The element types from which blocks come, before anything is widened for computing.
 
-Local blocks are computed in single precision whatever tensors they come from. Units for products want operands of 16
-bits, and rounding an operand to them is right where the program says that it has such a type: where all it is computed
-from has.
+Local blocks are computed in single precision whatever tensors they come from, and sums in double precision until they
+are rounded. Units for products want operands of 16 bits, and rounding an operand to them is right where the program
+says that it has such a type: where all it is computed from has.
 """
 
 from __future__ import annotations
 
-from bbrewrite.core.elements import wider
+from bbrewrite.core.elements import Element, wider
 from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.terms import Cast, Term, rewrite_bottom_up
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import Kernel, Let, Update, walk_statements
 
 
-def natural_typing(kernel: Kernel, table: OperatorTable) -> Typing:
-    """A typing of the kernel's terms in which local blocks have the types of what they are computed from."""
-    tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
-    types = {block.name: BlockType(block.type.axes, None) for block in kernel.local_blocks}
-    while True:
-        typing = Typing(table, kernel.indices, tensors, types)
-        found = dict(types)
-        for statement in walk_statements(kernel.body):
-            if isinstance(statement, Let | Update):
-                old = found[statement.target.name]
-                element = wider(old.element, typing.block(statement.expression).element)
-                found[statement.target.name] = BlockType(old.axes, element)
-        if found == types:
-            return typing
-        types = found
+class NaturalTypes:
+    """The types of a kernel's terms, in which local blocks have those of what they are computed from."""
+
+    def __init__(self, kernel: Kernel, table: OperatorTable) -> None:
+        tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
+        held = {block.name: block.type for block in kernel.local_blocks}
+        self._held = Typing(table, kernel.indices, tensors, held)
+        types = {block.name: BlockType(block.type.axes, None) for block in kernel.local_blocks}
+        while True:
+            self._typing = self._held.with_locals(types)
+            found = dict(types)
+            for statement in walk_statements(kernel.body):
+                if isinstance(statement, Let | Update):
+                    old = found[statement.target.name]
+                    found[statement.target.name] = BlockType(
+                        old.axes, wider(old.element, self.element(statement.expression))
+                    )
+            if found == types:
+                return
+            types = found
+
+    def element(self, term: Term) -> Element | None:
+        """The type that a term comes from."""
+        return self._typing.block(rewrite_bottom_up(term, self._without_rounding)).element
+
+    def _without_rounding(self, term: Term) -> Term:
+        """What a sum that is held as f64 is rounded to for the blocks beside it says nothing of where it comes from."""
+        if not isinstance(term, Cast) or term.element != Element.F32.value:
+            return term
+        is_held_wide = self._held.block(term.value).element is Element.F64
+        return term.value if is_held_wide and self._typing.block(term.value).element is not Element.F64 else term

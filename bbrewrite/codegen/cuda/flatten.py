@@ -275,7 +275,7 @@ class _StatementFlattener:
 
     def _product(self, product: Term, target: LocalBlock) -> None:
         left, right = product.children
-        natural = {self._memory.natural.block(operand).element for operand in (left, right)}
+        natural = {self._memory.natural.element(operand) for operand in (left, right)}
         narrow = natural.pop() if len(natural) == 1 and natural <= self._memory.tensor_core_types else None
         contracted = self._typing.block(left).axes[1]
         right_view = self._view(right, narrow)

@@ -9,7 +9,7 @@ from collections import Counter
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.cuda.steps import Scratch, Tile
-from bbrewrite.codegen.natural_types import natural_typing
+from bbrewrite.codegen.natural_types import NaturalTypes
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Read, Term
@@ -28,7 +28,7 @@ class KernelMemory:
         self.tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
         self.tiles: dict[str, Tile] = {}
         self.scratch: dict[tuple[str, Element], Scratch] = {}
-        self.natural = natural_typing(kernel, table)
+        self.natural = NaturalTypes(kernel, table)
         self._types = {name: block.type for name, block in self.blocks.items()}
         self.typing = Typing(table, kernel.indices, self.tensors, self._types)
         assigned = Counter(s.target.name for s in walk_statements(kernel.body) if isinstance(s, Let | Update))
