@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ GPU_BLOCK_SIZES = (16, 32, 64, 128)
 _OTHER_REGISTERS = 64
 # Registers are given to warps in units of so many a thread; every block of threads takes some shared memory of its own.
 _REGISTER_UNIT, _RESERVED_SHARED_BYTES = 8, 1024
-_STRIP = 16
+_STRIP, _GROUP = 16, 8
 _WARPS = 4
 _WARP_SIZE = 32
 # Blocks that reach the full rate of the tensor cores; smaller ones wait for their operands.
@@ -42,11 +42,15 @@ _FULL_ROWS, _FULL_COLUMNS = 64, 64
 
 @dataclass(frozen=True)
 class _Held:
-    """A block in one of the memories: the columns of its axes and lists among the indices, and its bytes an entry."""
+    """A block in one of the memories: the columns of its axes and lists among the indices, and its bytes an entry.
+
+    In shared memory each of its rows has `padding` bytes more, so that what a warp reads lies in different banks.
+    """
 
     axes: tuple[int, ...]
     lists: tuple[int, ...]
     bytes: int
+    padding: int = _STRIP
 
 
 class GpuNestCosts(NestCosts):
@@ -86,15 +90,8 @@ class GpuNestCosts(NestCosts):
             if not is_added:
                 axes = tuple(self._column[axis] for axis in event.axes[:2])
                 self._others.append(_Held(axes, (), Element.F32.size_bytes))
-        self._shared = [self._held(blocks[name], size) for name, size in views.items()]
-        # Every other load has tiles of its own, as many as a ring has.
-        held = Counter(s.expression.tensor for s in statements if isinstance(s, Let) and isinstance(s.expression, Read))
-        for event in events.loads:
-            if held[event.tensor]:
-                held[event.tensor] -= 1
-                continue
-            size = round(event.amount) * gpu.ring_copies
-            self._shared.append(_Held(tuple(self._column[axis] for axis in event.axes), (), size))
+        products = _product_operands(statements)
+        self._shared = self._tiles(statements, blocks, views, events, products)
         floats = {tensor.element for tensor in tensors.values() if tensor.element.is_float}
         is_narrow = floats <= {Element.F16} or floats <= {Element.BF16}
         is_tf32 = gpu.tf32 and floats <= {Element.F32}
@@ -102,7 +99,7 @@ class GpuNestCosts(NestCosts):
         scalar = 2 * target.vector_lanes * target.vector_operations_per_second / target.matrix_flops_per_second
         self._product_rate = 1.0 if is_narrow else 0.5 if is_tf32 else scalar
         self._fragments: list[_Held] = []
-        for event, (*operands, is_turned) in zip(events.products, _product_operands(statements), strict=True):
+        for event, (*operands, is_turned) in zip(events.products, products, strict=True):
             rows, columns, contracted = (self._column[axis] for axis in event.axes)
             computed = [
                 not isinstance(operand, Read) and not (isinstance(operand, Local) and operand.name in views)
@@ -116,6 +113,32 @@ class GpuNestCosts(NestCosts):
                 elif is_computed:
                     # The other operands of products pass through shared memory where they are computed.
                     self._shared.append(_Held((axis, contracted), (), size))
+
+    def _tiles(
+        self,
+        statements: list[Let | Update | Store],
+        blocks: Mapping[str, LocalBlock],
+        views: Mapping[str, int],
+        events: NestEvents,
+        products: list[tuple[Term, Term, bool]],
+    ) -> list[_Held]:
+        """What is loaded: views once, every other load with tiles of its own, as many as a ring has."""
+        operands = [operand for left, right, _ in products for operand in (left, right)]
+        multiplied = {o.tensor if isinstance(o, Read) else o.name for o in operands if isinstance(o, Read | Local)}
+
+        def padding(name: str, entry_bytes: int) -> int:
+            # Of operands of products whole fragments are read, of other blocks pairs of entries.
+            return _STRIP if name in multiplied else max(_STRIP, _GROUP * entry_bytes)
+
+        found = [replace(self._held(blocks[name], size), padding=padding(name, size)) for name, size in views.items()]
+        held = Counter(s.expression.tensor for s in statements if isinstance(s, Let) and isinstance(s.expression, Read))
+        for event in events.loads:
+            if held[event.tensor]:
+                held[event.tensor] -= 1
+                continue
+            size, axes = round(event.amount), tuple(self._column[axis] for axis in event.axes)
+            found += [_Held(axes, (), size, padding(event.tensor, size))] * self._gpu.ring_copies
+        return found
 
     def _held(self, block: LocalBlock, size: int | None = None) -> _Held:
         axes, lists = (
@@ -191,7 +214,7 @@ class GpuNestCosts(NestCosts):
             rows = padded[0] if len(padded) == 2 else np.ones(spans.shape[1])
             columns = padded[-1] if padded else np.ones(spans.shape[1])
             length = np.prod([trips[index] for index in held.lists], axis=0) if held.lists else 1.0
-            total += rows * (columns * held.bytes + _STRIP) * length
+            total += rows * (columns * held.bytes + held.padding) * length
         return total
 
     def _registers(self, held: _Held, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 // In registers, a matrix is spread over the threads as tensor cores leave it: warp w has strips of 16 rows, one below
 // the other; in a strip a thread has two rows, eight apart, and of every eight columns two neighbours. A vector is
 // spread as the rows of a matrix are, so that four threads hold each entry. In shared memory, a block is a tile of rows
-// padded so that eight rows lie in different banks.
+// padded so that what a warp reads at once lies in different banks.
 #pragma once
 
 #include "bb_types.cuh"
@@ -47,26 +47,50 @@ template <class T, int R, int W> struct Vector {
   BB_INLINE T operator()(int i) const { return data[i]; }
 };
 
-// A tile of shared memory. Its rows and columns are padded to whole fragments, and each row by 16 bytes more.
-template <class S, int R, int C, int W> struct Tile {
+// What a thread has of a row, as it is stored: pairs of neighbours.
+template <class S, int C> struct Row {
+  struct alignas(2 * sizeof(S)) Pair {
+    S first, second;
+  } data[column_groups<C>];
+  BB_INLINE compute_t<S> operator()(int j) const { return load(j % 2 ? data[j / 2].second : data[j / 2].first); }
+};
+
+// A tile of shared memory. Its rows and columns are padded to whole fragments, and each row by some bytes more: by 16,
+// eight rows of a fragment lie in different banks.
+template <class S, int R, int C, int W, int Padding = 16> struct Tile {
   using element = S;
   static constexpr int rows = round_up(R, strip_rows), columns = round_up(C, 16);
-  static constexpr int pitch = columns + 16 / int(sizeof(S));
+  static constexpr int pitch = columns + Padding / int(sizeof(S));
   static constexpr int bytes = rows * pitch * int(sizeof(S));
   S* data;
   BB_INLINE explicit Tile(unsigned char* memory) : data(reinterpret_cast<S*>(memory)) {}
   BB_INLINE S* at(int row, int column) const { return data + row * pitch + column; }
-  // Threads may have rows beyond the tile: what they read there does not matter.
-  BB_INLINE compute_t<S> operator()(int row, int column) const {
-    if constexpr (strips<R, W> * strip_rows * W > rows) row = row < rows ? row : rows - 1;
-    return load(*at(row, column));
+  // An entry. Threads may have rows beyond the tile: what they read there does not matter.
+  BB_INLINE compute_t<S> entry(int row, int column) const { return load(*at(row_inside(row), column)); }
+  // What a thread has of a row, a pair at a time.
+  BB_INLINE Row<S, C> row(int row) const {
+    Row<S, C> result;
+#pragma unroll
+    for (int g = 0; g < column_groups<C>; ++g)
+      result.data[g] = *reinterpret_cast<const typename Row<S, C>::Pair*>(at(row_inside(row), column_of(2 * g)));
+    return result;
   }
   // The entry of the transposed tile.
   BB_INLINE compute_t<S> turned(int row, int column) const {
     if constexpr (strips<C, W> * strip_rows * W > columns) row = row < columns ? row : columns - 1;
     return load(*at(column, row));
   }
+
+ private:
+  static BB_INLINE int row_inside(int row) {
+    if constexpr (strips<R, W> * strip_rows * W > rows) return row < rows ? row : rows - 1;
+    return row;
+  }
 };
+// A tile of which threads read the entries that they have, and nothing else: padded so that pairs of eight rows, half a
+// warp's at a time, lie in different banks.
+template <class S, int R, int C, int W>
+using EntryTile = Tile<S, R, C, W, sizeof(S) < 2 ? 16 : group_columns * int(sizeof(S))>;
 // The same for a vector.
 template <class S, int C, int W> struct Strip {
   using element = S;
@@ -92,7 +116,8 @@ template <class T> struct Several {
 template <class Of> struct Transposed {
   using element = typename Of::element;
   Of of;
-  BB_INLINE compute_t<element> operator()(int row, int column) const { return of.turned(row, column); }
+  BB_INLINE const element* at(int row, int column) const { return of.at(column, row); }
+  BB_INLINE compute_t<element> entry(int row, int column) const { return of.turned(row, column); }
 };
 template <class Of> BB_INLINE Transposed<Of> transposed(Of of) { return {of}; }
 

@@ -61,9 +61,9 @@ template <class S> BB_INLINE bool in_chunks(const S* from, int64_t row_stride, i
 
 }  // namespace detail
 
-template <class S, int R, int C, int W>
-BB_INLINE void stage(Tile<S, R, C, W> to, const S* from, int64_t row_stride, int64_t column_stride, int rows, int columns) {
-  using T = Tile<S, R, C, W>;
+template <class S, int R, int C, int W, int P>
+BB_INLINE void stage(Tile<S, R, C, W, P> to, const S* from, int64_t row_stride, int64_t column_stride, int rows, int columns) {
+  using T = Tile<S, R, C, W, P>;
   if (detail::in_chunks(from, row_stride, column_stride))
     detail::stage_chunks<T::rows, T::columns, W>(to, from, row_stride, rows, columns);
   else
@@ -76,9 +76,9 @@ BB_INLINE void stage(Strip<S, C, W> to, const S* from, int64_t stride, int count
   else detail::stage_entries<1, T::columns, W>(to, from, 0, stride, 1, count);
 }
 
-template <class S, int R, int C, int W>
-BB_INLINE void publish(Tile<S, R, C, W> to, const Matrix<compute_t<S>, R, C, W>& from, int rows, int columns) {
-  using T = Tile<S, R, C, W>;
+template <class S, int R, int C, int W, int P>
+BB_INLINE void publish(Tile<S, R, C, W, P> to, const Matrix<compute_t<S>, R, C, W>& from, int rows, int columns) {
+  using T = Tile<S, R, C, W, P>;
 #pragma unroll
   for (int i = 0; i < rows_held<R, W>; ++i) {
     const int row = row_of<R, W>(i);

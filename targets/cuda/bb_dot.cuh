@@ -10,19 +10,20 @@
 namespace bb {
 namespace detail {
 
-template <class S> struct Fragments;  // the instruction for a storage type
-#define BB_MMA(TYPE, NAME)                                                                                            \
-  template <> struct Fragments<TYPE> {                                                                                \
-    static BB_INLINE void multiply_add(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {             \
-      asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." NAME "." NAME ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, " \
-                   "{%8, %9}, {%0, %1, %2, %3};"                                                                      \
-                   : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                   \
-                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));                                   \
-    }                                                                                                                 \
+// The instruction for operands of a type, and how many contracted positions it takes.
+template <class S> struct Fragments;
+#define BB_MMA(TYPE, NAME, DEPTH)                                                                                    \
+  template <> struct Fragments<TYPE> {                                                                               \
+    static constexpr int depth = DEPTH;                                                                              \
+    static BB_INLINE void multiply_add(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {            \
+      asm volatile("mma.sync.aligned.m16n8k" #DEPTH ".row.col.f32." NAME "." NAME ".f32 {%0, %1, %2, %3}, "          \
+                   "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                                   \
+                   : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                  \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));                                  \
+    }                                                                                                                \
   };
-BB_MMA(bf16, "bf16")
-BB_MMA(f16, "f16")
-#undef BB_MMA
+BB_MMA(bf16, "bf16", 16)
+BB_MMA(f16, "f16", 16)
 
 BB_INLINE void load_matrices(uint32_t (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -62,17 +63,18 @@ template <int M, int W> BB_INLINE int first_row(int strip) {
   return row;
 }
 
-template <class S, int K, int M, int N, int W, class Right, class Left>
-BB_INLINE void multiply_add(Matrix<float, M, N, W>& target, Right right, Left fragment_of) {
+// Fragment by fragment: `left_of` loads those of a strip, `right_of` those of 16 columns, at a contracted position.
+template <class S, int K, int M, int N, int W, class Left, class Right>
+BB_INLINE void multiply_blocks(Matrix<float, M, N, W>& target, Left left_of, Right right_of) {
 #pragma unroll
-  for (int k = 0; k < K; k += 16) {
+  for (int k = 0; k < K; k += Fragments<S>::depth) {
     uint32_t a[strips<M, W>][4];
 #pragma unroll
-    for (int strip = 0; strip < strips<M, W>; ++strip) fragment_of(a[strip], strip, k);
+    for (int strip = 0; strip < strips<M, W>; ++strip) left_of(a[strip], strip, k);
 #pragma unroll
     for (int group = 0; group < column_groups<N>; group += 2) {
       uint32_t b[4];
-      right_fragment(b, right, group * group_columns, k);
+      right_of(b, group * group_columns, k);
 #pragma unroll
       for (int strip = 0; strip < strips<M, W>; ++strip) {
         Fragments<S>::multiply_add(target.data[strip][group], a[strip], b[0], b[1]);
@@ -88,31 +90,35 @@ BB_INLINE void multiply_add(Matrix<float, M, N, W>& target, Right right, Left fr
 template <int K, int M, int N, int W, class Left, class Right>
 BB_INLINE void dot_add(Matrix<float, M, N, W>& target, Left left, Right right) {
   using S = typename Right::element;
-  detail::multiply_add<S, K>(target, right, [&](uint32_t (&a)[4], int strip, int k) {
-    detail::left_fragment(a, left, detail::first_row<M, W>(strip), k);
-  });
+  detail::multiply_blocks<S, K>(
+      target,
+      [&](uint32_t (&a)[4], int strip, int k) { detail::left_fragment(a, left, detail::first_row<M, W>(strip), k); },
+      [&](uint32_t (&b)[4], int column, int k) { detail::right_fragment(b, right, column, k); });
 }
 // With the left operand in registers, of which `count` columns count: it is rounded to the right one's type.
 template <int K, int M, int N, int W, class Right>
 BB_INLINE void dot_add(Matrix<float, M, N, W>& target, const Matrix<float, M, K, W>& left, Right right, int count) {
   using S = typename Right::element;
-  detail::multiply_add<S, K>(target, right, [&](uint32_t (&a)[4], int strip, int k) {
+  detail::multiply_blocks<S, K>(
+      target,
+      [&](uint32_t (&a)[4], int strip, int k) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int group = k / group_columns + half;
-      const int column = group * group_columns + lane() % 4 * 2;
+        for (int half = 0; half < 2; ++half) {
+          const int group = k / group_columns + half;
+          const int column = group * group_columns + lane() % 4 * 2;
 #pragma unroll
-      for (int low = 0; low < 2; ++low) {
-        float x = 0, y = 0;
-        if (group < column_groups<K>) {
-          const float(&four)[4] = left.data[strip][group < column_groups<K> ? group : 0];
-          x = column < count ? four[2 * low] : 0.0f;
-          y = column + 1 < count ? four[2 * low + 1] : 0.0f;
+          for (int low = 0; low < 2; ++low) {
+            float x = 0, y = 0;
+            if (group < column_groups<K>) {
+              const float(&four)[4] = left.data[strip][group < column_groups<K> ? group : 0];
+              x = column < count ? four[2 * low] : 0.0f;
+              y = column + 1 < count ? four[2 * low + 1] : 0.0f;
+            }
+            a[2 * half + low] = pair_of<S>(x, y);
+          }
         }
-        a[2 * half + low] = pair_of<S>(x, y);
-      }
-    }
-  });
+      },
+      [&](uint32_t (&b)[4], int column, int k) { detail::right_fragment(b, right, column, k); });
 }
 
 // Entry by entry, over `count` contracted positions.
@@ -122,10 +128,10 @@ BB_INLINE void dot_add_entries(Matrix<T, M, N, W>& target, Left left, Right righ
   for (int k = 0; k < count; ++k) {
     T a[rows_held<M, W>];
 #pragma unroll
-    for (int i = 0; i < rows_held<M, W>; ++i) a[i] = left(row_of<M, W>(i), k);
+    for (int i = 0; i < rows_held<M, W>; ++i) a[i] = left.entry(row_of<M, W>(i), k);
 #pragma unroll
     for (int j = 0; j < columns_held<N>; ++j) {
-      const T b = right(column_of(j), k);
+      const T b = right.entry(column_of(j), k);
 #pragma unroll
       for (int i = 0; i < rows_held<M, W>; ++i) target(i, j) += a[i] * b;
     }

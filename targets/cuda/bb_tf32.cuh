@@ -11,18 +11,14 @@
 namespace bb {
 namespace detail {
 
+struct tf32;
+BB_MMA(tf32, "tf32", 8)
+#undef BB_MMA
+
 BB_INLINE uint32_t tf32_of(float x) {
   uint32_t y;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
   return y;
-}
-
-BB_INLINE void multiply_add_tf32(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // Four 8 x 4 matrices of the tile, rounded. A row of 16 bytes is a row of four entries.
@@ -32,40 +28,15 @@ BB_INLINE void load_matrices_tf32(uint32_t (&r)[4], const float* row) {
   for (int k = 0; k < 4; ++k) r[k] = tf32_of(__uint_as_float(r[k]));
 }
 
-template <int R, int C, int W> BB_INLINE float entry(Tile<float, R, C, W> tile, int row, int k) { return *tile.at(row, k); }
-template <int C, int R, int W> BB_INLINE float entry(Transposed<Tile<float, C, R, W>> tile, int row, int k) {
-  return *tile.of.at(k, row);
-}
-
 // Fragments of the left operand: 16 rows from `row`, 8 contracted positions from `k`, two of them neighbours in a thread.
 template <class Left> BB_INLINE void left_fragment_tf32(uint32_t (&a)[4], Left left, int row, int k) {
 #pragma unroll
-  for (int r = 0; r < 4; ++r) a[r] = tf32_of(entry(left, row + lane() / 4 + r % 2 * 8, k + lane() % 4 * 2 + r / 2));
+  for (int r = 0; r < 4; ++r) a[r] = tf32_of(*left.at(row + lane() / 4 + r % 2 * 8, k + lane() % 4 * 2 + r / 2));
 }
 // Fragments of the right operand for 16 columns of the product: two for the first eight, two for the others.
 template <class Right> BB_INLINE void right_fragment_tf32(uint32_t (&b)[4], Right right, int column, int k) {
 #pragma unroll
-  for (int r = 0; r < 4; ++r) b[r] = tf32_of(entry(right, column + lane() / 4 + r / 2 * 8, k + lane() % 4 * 2 + r % 2));
-}
-
-template <int K, int M, int N, int W, class Left, class Right>
-BB_INLINE void multiply_blocks_tf32(Matrix<float, M, N, W>& target, Left left_of, Right right_of) {
-#pragma unroll
-  for (int k = 0; k < K; k += 8) {
-    uint32_t a[strips<M, W>][4];
-#pragma unroll
-    for (int strip = 0; strip < strips<M, W>; ++strip) left_of(a[strip], strip, k);
-#pragma unroll
-    for (int group = 0; group < column_groups<N>; group += 2) {
-      uint32_t b[4];
-      right_of(b, group * group_columns, k);
-#pragma unroll
-      for (int strip = 0; strip < strips<M, W>; ++strip) {
-        multiply_add_tf32(target.data[strip][group], a[strip], b[0], b[1]);
-        if (group + 1 < column_groups<N>) multiply_add_tf32(target.data[strip][group + 1], a[strip], b[2], b[3]);
-      }
-    }
-  }
+  for (int r = 0; r < 4; ++r) b[r] = tf32_of(*right.at(column + lane() / 4 + r / 2 * 8, k + lane() % 4 * 2 + r % 2));
 }
 
 }  // namespace detail
@@ -73,7 +44,7 @@ BB_INLINE void multiply_blocks_tf32(Matrix<float, M, N, W>& target, Left left_of
 // K contracted positions, with the left operand in shared memory.
 template <int K, int M, int N, int W, class Left, class Right>
 BB_INLINE void dot_add_tf32(Matrix<float, M, N, W>& target, Left left, Right right) {
-  detail::multiply_blocks_tf32<K>(
+  detail::multiply_blocks<detail::tf32, K>(
       target,
       [&](uint32_t (&a)[4], int strip, int k) { detail::left_fragment_tf32(a, left, detail::first_row<M, W>(strip), k); },
       [&](uint32_t (&b)[4], int column, int k) { detail::right_fragment_tf32(b, right, column, k); });
@@ -81,7 +52,7 @@ BB_INLINE void dot_add_tf32(Matrix<float, M, N, W>& target, Left left, Right rig
 // The same where the rows of both lie side by side.
 template <int K, int M, int N, int W>
 BB_INLINE void dot_add_tf32(Matrix<float, M, N, W>& target, Tile<float, M, K, W> left, Tile<float, N, K, W> right) {
-  detail::multiply_blocks_tf32<K>(
+  detail::multiply_blocks<detail::tf32, K>(
       target,
       [&](uint32_t (&a)[4], int strip, int k) {
         detail::load_matrices_tf32(a, left.at(detail::first_row<M, W>(strip) + lane() % 16, k + lane() / 16 * 4));
@@ -93,7 +64,7 @@ BB_INLINE void dot_add_tf32(Matrix<float, M, N, W>& target, Tile<float, M, K, W>
 // With the left operand in registers, of which `count` columns count.
 template <int K, int M, int N, int W, class Right>
 BB_INLINE void dot_add_tf32(Matrix<float, M, N, W>& target, const Matrix<float, M, K, W>& left, Right right, int count) {
-  detail::multiply_blocks_tf32<K>(
+  detail::multiply_blocks<detail::tf32, K>(
       target,
       [&](uint32_t (&a)[4], int strip, int k) {
         const int column = k + lane() % 4 * 2;

@@ -58,6 +58,7 @@ def flatten(kernel: Kernel, table: OperatorTable, tf32: bool = False) -> GpuKern
         tuple(block for block in memory.blocks.values() if block.name in used),
         tuple(memory.tiles.values()),
         tuple(memory.scratch.values()),
+        _entry_tiles(steps, memory),
     )
 
 
@@ -228,13 +229,18 @@ class _StatementFlattener:
             case Cast(element, value):
                 return Cast(element, self._placed(value, places, known))
             case Read() if self._memory.is_staged(term):
-                return Local(self._staged(term).name)
+                return self._entry_of(self._staged(term), (), places)
             case Local(name, lists) if name in self._memory.views:
-                return Local(self._memory.views[name].name, lists)
-            case Local(_, _) if places != tuple(range(len(places))):
-                return Local(self._published(term, None).name)
+                return self._entry_of(self._memory.views[name], lists, places)
+            case Local(_, _) if not _is_own(places):
+                return self._entry_of(self._published(term, None), (), places)
             case _:
                 return term
+
+    def _entry_of(self, tile: Tile, lists: tuple[str, ...], places: tuple[int, ...]) -> Local:
+        if not _is_own(places):
+            self._memory.read_across.add(tile.name)
+        return Local(tile.name, lists)
 
     def _is_fold(self, term: Term) -> bool:
         return isinstance(term, Apply) and bool(self._table.operators[term.operator].fold) and term.operator != "dot"
@@ -348,6 +354,19 @@ def _with_unrolled(steps: tuple[Step, ...], memory: KernelMemory) -> tuple[Step,
         else:
             result.append(step)
     return tuple(result)
+
+
+def _entry_tiles(steps: tuple[Step, ...], memory: KernelMemory) -> frozenset[str]:
+    """The tiles of which threads read the entries that they have, and nothing else."""
+    products = [step for step in walk_steps(steps) if isinstance(step, Product)]
+    operands = {view.tile.name for p in products for view in (p.left, p.right) if isinstance(view, TileView)}
+    matrices = {tile.name for tile in memory.tiles.values() if len(tile.axes) == 2}
+    return frozenset(matrices - operands - memory.read_across)
+
+
+def _is_own(places: tuple[int, ...]) -> bool:
+    """Whether the places of an entry are those at which a thread has it."""
+    return places == tuple(range(len(places)))
 
 
 def _is_transpose(term: Term) -> bool:

@@ -28,6 +28,7 @@ class KernelMemory:
         self.tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
         self.tiles: dict[str, Tile] = {}
         self.scratch: dict[tuple[str, Element], Scratch] = {}
+        self.read_across: set[str] = set()  # tiles of which threads read entries that others have
         self.natural = NaturalTypes(kernel, table)
         self._types = {name: block.type for name, block in self.blocks.items()}
         self.typing = Typing(table, kernel.indices, self.tensors, self._types)

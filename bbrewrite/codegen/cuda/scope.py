@@ -39,19 +39,36 @@ class CudaScope(KernelScope):
         ]
         super().__init__(names, indices, tensors, written, (*kernel.blocks, *views))
         self._held = held
+        self._rows: dict[str, str] = {}  # names by tiles
 
     def entry(self, leaf: Read | Local, positions: Sequence[Position]) -> str:
         """The lvalue of an entry."""
         if isinstance(leaf, Read):
             return super().entry(leaf, positions)
         if leaf.name in self._tiles:
-            variables = [position.variable for position in positions]
-            tile = self.tile(self._tiles[leaf.name])
-            is_turned = len(variables) == 2 and variables == [*self._held][::-1]
-            return f"{tile}.turned({', '.join(variables[::-1])})" if is_turned else f"{tile}({', '.join(variables)})"
+            return self._tile_entry(self._tiles[leaf.name], positions)
         variables = [self._held[position.variable] for position in positions]
         name = self.block(self.blocks[leaf.name])
         return f"{name}({', '.join(variables)})" if variables else name
+
+    def _tile_entry(self, tile: Tile, positions: Sequence[Position]) -> str:
+        text, variables = self.tile(tile), [position.variable for position in positions]
+        if len(positions) == 1:
+            return f"{text}({variables[0]})"
+        if variables == [*self._held][::-1]:
+            return f"{text}.turned({', '.join(variables[::-1])})"
+        row, column = positions
+        if variables != [*self._held] or row.depth > column.depth:
+            return f"{text}.entry({', '.join(variables)})"
+        if text not in self._rows:
+            self._rows[text] = self.names.fresh(f"{tile.name}_row")
+        return f"{self._rows[text]}({self._held[column.variable]})"
+
+    def take_rows(self) -> list[str]:
+        """Declarations of the rows of tiles that entries were taken from since the last call."""
+        lines = [f"const auto {name} = {tile}.row({next(iter(self._held))});" for tile, name in self._rows.items()]
+        self._rows = {}
+        return lines
 
     def element_address(self, address: Address, positions: Sequence[Position]) -> str:
         """The element that an address stands for; for what a thread has beyond the block, that of the last entry."""

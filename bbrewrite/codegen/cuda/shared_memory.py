@@ -14,6 +14,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 
 STRIP_ROWS = 16
+GROUP_COLUMNS = 8
 WARP_SIZE = 32
 MOST_WARPS = 4
 _UNIT = 16
@@ -48,23 +49,24 @@ def lay_out(kernel: GpuKernel, indices: IndexTable, warps: int) -> SharedMemory:
     size = 0
     for item in (*kernel.tiles, *kernel.scratch):
         offsets[item.name] = size
-        size += tile_bytes(item, indices) if isinstance(item, Tile) else _scratch_bytes(item, indices, warps)
+        if isinstance(item, Tile):
+            size += _tile_bytes(item, indices, item.name in kernel.entry_tiles)
+        else:
+            size += _scratch_bytes(item, indices, warps)
     return SharedMemory(offsets, size)
 
 
-def tile_bytes(tile: Tile, indices: IndexTable) -> int:
-    """The bytes of a tile with all its copies, or of a list of tiles."""
-    spans = [indices[axis].block or 1 for axis in tile.axes]
+def _tile_bytes(tile: Tile, indices: IndexTable, by_entry: bool) -> int:
+    """The bytes of a tile with all its copies, or of a list of tiles: whole fragments, and padding in each row."""
+    spans = [_rounded(indices[axis].block or 1) for axis in tile.axes]
     count = tile.copies * prod(list_length(indices, index) for index in tile.list_indices)
-    return count * padded_bytes(spans, tile.element.size_bytes)
+    padding = row_padding(tile.element.size_bytes, by_entry) if len(spans) == 2 else 0
+    return count * prod(spans[:-1]) * (spans[-1] * tile.element.size_bytes + padding)
 
 
-def padded_bytes(spans: list[int], element_bytes: int) -> int:
-    """The bytes of one tile of such a block: whole fragments, and 16 bytes more in each row of a matrix."""
-    if len(spans) == 1:
-        return _rounded(spans[0]) * element_bytes
-    rows, columns = map(_rounded, spans)
-    return rows * (columns * element_bytes + 16)
+def row_padding(element_bytes: int, by_entry: bool) -> int:
+    """The bytes that each row of a matrix has beyond its entries, so that what a warp reads lies in different banks."""
+    return max(16, GROUP_COLUMNS * element_bytes) if by_entry else 16
 
 
 def _scratch_bytes(scratch: Scratch, indices: IndexTable, warps: int) -> int:

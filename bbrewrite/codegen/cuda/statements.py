@@ -149,8 +149,9 @@ class StepPrinter:
 
     def _loops(self, expression: Term, axes: Sequence[str], entries: EntryPrinter, body: list[str]) -> None:
         """The loops over what a thread holds of these axes, with the variables of each level."""
-        pointers = [line for leaf in self._single_reads(expression) for line in self._scope.declarations(leaf)]
-        lines = [[*pointers, *entries.lines[0]], *entries.lines[1:]]
+        scope = self._scope
+        pointers = [line for leaf in self._single_reads(expression) for line in scope.declarations(leaf)]
+        lines = [[*pointers, *entries.lines[0]], [*scope.take_rows(), *entries.lines[1]], entries.lines[2]]
         lines[len(axes)] = [*lines[len(axes)], *body]
         declares = any(line.startswith("const ") for line in lines[0])
         with self._writer.block("") if declares else nullcontext():
@@ -238,7 +239,7 @@ class StepPrinter:
                 self._total(step, target, function)
                 return
             with self._held_loop(loops[0], by_variable[loops[0]]):
-                self._write([*entries.lines[1], start])
+                self._write([*self._scope.take_rows(), *entries.lines[1], start])
                 with self._held_loop(loops[1], folded_axis):
                     self._write([*entries.lines[2], add])
                 if along_columns:

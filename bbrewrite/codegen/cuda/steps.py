@@ -152,6 +152,7 @@ class GpuKernel:
     blocks: tuple[LocalBlock, ...]
     tiles: tuple[Tile, ...]
     scratch: tuple[Scratch, ...]
+    entry_tiles: frozenset[str]  # of which threads read the entries that they have, and nothing else
 
 
 def walk_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
