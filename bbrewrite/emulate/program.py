@@ -66,8 +66,11 @@ class EmulatedProgram:
         schedule: Schedule = "greedy",
         seed: int = 0,
     ) -> EmulatedRun:
-        """Runs everything. Raises ValueError where the extents do not suit the program, as its launcher would."""
-        extents = {**extents, **self.program.indices.shares}
+        """Runs everything. Raises ValueError where the extents do not suit the program, as its launcher would.
+
+        Loops that are shared out are so among as many shares as planned, or as the extents say.
+        """
+        extents = {**self.program.indices.shares, **extents}
         memory: dict[str, Array] = {}
         for tensor in self.program.inputs:
             memory[tensor.name] = np.ascontiguousarray(arrays[tensor.name], _storage(tensor)).reshape(

@@ -90,8 +90,7 @@ class GpuNestCosts(NestCosts):
             if not is_added:
                 axes = tuple(self._column[axis] for axis in event.axes[:2])
                 self._others.append(_Held(axes, (), Element.F32.size_bytes))
-        products = _product_operands(statements)
-        self._shared = self._tiles(statements, blocks, views, events, products)
+        self._shared = self._tiles(statements, blocks, views, events)
         floats = {tensor.element for tensor in tensors.values() if tensor.element.is_float}
         is_narrow = floats <= {Element.F16} or floats <= {Element.BF16}
         is_tf32 = gpu.tf32 and floats <= {Element.F32}
@@ -99,7 +98,7 @@ class GpuNestCosts(NestCosts):
         scalar = 2 * target.vector_lanes * target.vector_operations_per_second / target.matrix_flops_per_second
         self._product_rate = 1.0 if is_narrow else 0.5 if is_tf32 else scalar
         self._fragments: list[_Held] = []
-        for event, (*operands, is_turned) in zip(events.products, products, strict=True):
+        for event, (*operands, is_turned) in zip(events.products, _product_operands(statements), strict=True):
             rows, columns, contracted = (self._column[axis] for axis in event.axes)
             computed = [
                 not isinstance(operand, Read) and not (isinstance(operand, Local) and operand.name in views)
@@ -120,24 +119,21 @@ class GpuNestCosts(NestCosts):
         blocks: Mapping[str, LocalBlock],
         views: Mapping[str, int],
         events: NestEvents,
-        products: list[tuple[Term, Term, bool]],
     ) -> list[_Held]:
         """What is loaded: views once, every other load with tiles of its own, as many as a ring has."""
-        operands = [operand for left, right, _ in products for operand in (left, right)]
-        multiplied = {o.tensor if isinstance(o, Read) else o.name for o in operands if isinstance(o, Read | Local)}
 
-        def padding(name: str, entry_bytes: int) -> int:
-            # Of operands of products whole fragments are read, of other blocks pairs of entries.
-            return _STRIP if name in multiplied else max(_STRIP, _GROUP * entry_bytes)
+        def padding(entry_bytes: int) -> int:
+            # Of operands of products whole fragments are read; a kernel without products reads pairs of entries.
+            return _STRIP if events.products else max(_STRIP, _GROUP * entry_bytes)
 
-        found = [replace(self._held(blocks[name], size), padding=padding(name, size)) for name, size in views.items()]
+        found = [replace(self._held(blocks[name], size), padding=padding(size)) for name, size in views.items()]
         held = Counter(s.expression.tensor for s in statements if isinstance(s, Let) and isinstance(s.expression, Read))
         for event in events.loads:
             if held[event.tensor]:
                 held[event.tensor] -= 1
                 continue
             size, axes = round(event.amount), tuple(self._column[axis] for axis in event.axes)
-            found += [_Held(axes, (), size, padding(event.tensor, size))] * self._gpu.ring_copies
+            found += [_Held(axes, (), size, padding(size))] * self._gpu.ring_copies
         return found
 
     def _held(self, block: LocalBlock, size: int | None = None) -> _Held:

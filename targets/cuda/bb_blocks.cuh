@@ -47,12 +47,10 @@ template <class T, int R, int W> struct Vector {
   BB_INLINE T operator()(int i) const { return data[i]; }
 };
 
-// What a thread has of a row, as it is stored: pairs of neighbours.
-template <class S, int C> struct Row {
-  struct alignas(2 * sizeof(S)) Pair {
-    S first, second;
-  } data[column_groups<C>];
-  BB_INLINE compute_t<S> operator()(int j) const { return load(j % 2 ? data[j / 2].second : data[j / 2].first); }
+// What a thread has of a row in eight columns: two neighbours, as they are stored. `j` counts its columns in the block.
+template <class S> struct alignas(2 * sizeof(S)) Pair {
+  S first, second;
+  BB_INLINE compute_t<S> operator()(int j) const { return load(j % 2 ? second : first); }
 };
 
 // A tile of shared memory. Its rows and columns are padded to whole fragments, and each row by some bytes more: by 16,
@@ -67,13 +65,9 @@ template <class S, int R, int C, int W, int Padding = 16> struct Tile {
   BB_INLINE S* at(int row, int column) const { return data + row * pitch + column; }
   // An entry. Threads may have rows beyond the tile: what they read there does not matter.
   BB_INLINE compute_t<S> entry(int row, int column) const { return load(*at(row_inside(row), column)); }
-  // What a thread has of a row, a pair at a time.
-  BB_INLINE Row<S, C> row(int row) const {
-    Row<S, C> result;
-#pragma unroll
-    for (int g = 0; g < column_groups<C>; ++g)
-      result.data[g] = *reinterpret_cast<const typename Row<S, C>::Pair*>(at(row_inside(row), column_of(2 * g)));
-    return result;
+  // What a thread has of a row in a group of columns, read at once.
+  BB_INLINE Pair<S> pair(int row, int group) const {
+    return *reinterpret_cast<const Pair<S>*>(at(row_inside(row), column_of(2 * group)));
   }
   // The entry of the transposed tile.
   BB_INLINE compute_t<S> turned(int row, int column) const {

@@ -121,7 +121,13 @@ BB_INLINE void dot_add(Matrix<float, M, N, W>& target, const Matrix<float, M, K,
       [&](uint32_t (&b)[4], int column, int k) { detail::right_fragment(b, right, column, k); });
 }
 
-// Entry by entry, over `count` contracted positions.
+namespace detail {
+BB_INLINE float fused(float a, float b, float c) { return ::fmaf(a, b, c); }
+BB_INLINE double fused(double a, double b, double c) { return ::fma(a, b, c); }
+BB_INLINE int64_t fused(int64_t a, int64_t b, int64_t c) { return a * b + c; }
+}  // namespace detail
+
+// Entry by entry, over `count` contracted positions, rounded once for a multiplication and its addition.
 template <class T, int M, int N, int W, class Left, class Right>
 BB_INLINE void dot_add_entries(Matrix<T, M, N, W>& target, Left left, Right right, int count) {
 #pragma unroll 2
@@ -133,7 +139,7 @@ BB_INLINE void dot_add_entries(Matrix<T, M, N, W>& target, Left left, Right righ
     for (int j = 0; j < columns_held<N>; ++j) {
       const T b = right.entry(column_of(j), k);
 #pragma unroll
-      for (int i = 0; i < rows_held<M, W>; ++i) target(i, j) += a[i] * b;
+      for (int i = 0; i < rows_held<M, W>; ++i) target(i, j) = detail::fused(a[i], b, target(i, j));
     }
   }
 }

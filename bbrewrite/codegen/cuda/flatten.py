@@ -357,11 +357,13 @@ def _with_unrolled(steps: tuple[Step, ...], memory: KernelMemory) -> tuple[Step,
 
 
 def _entry_tiles(steps: tuple[Step, ...], memory: KernelMemory) -> frozenset[str]:
-    """The tiles of which threads read the entries that they have, and nothing else."""
-    products = [step for step in walk_steps(steps) if isinstance(step, Product)]
-    operands = {view.tile.name for p in products for view in (p.left, p.right) if isinstance(view, TileView)}
-    matrices = {tile.name for tile in memory.tiles.values() if len(tile.axes) == 2}
-    return frozenset(matrices - operands - memory.read_across)
+    """The tiles that threads read in pairs of entries.
+
+    Products take most registers, which pairs would want more of; without them a kernel waits for its memory.
+    """
+    if any(isinstance(step, Product) for step in walk_steps(steps)):
+        return frozenset()
+    return frozenset(t.name for t in memory.tiles.values() if len(t.axes) == 2) - memory.read_across
 
 
 def _is_own(places: tuple[int, ...]) -> bool:

@@ -12,7 +12,7 @@ from math import prod
 
 from bbrewrite.codegen.bounds import BoundsPrinter
 from bbrewrite.codegen.cuda.flatten import flatten
-from bbrewrite.codegen.cuda.scope import CudaScope
+from bbrewrite.codegen.cuda.scope import GROUP, CudaScope
 from bbrewrite.codegen.cuda.shared_memory import WARP_SIZE, SharedMemory, lay_out, list_length, warps_of
 from bbrewrite.codegen.cuda.single_blocks import without_single_loops
 from bbrewrite.codegen.cuda.statements import HELD, StepPrinter
@@ -117,7 +117,7 @@ class _KernelPrinter:
         self._name = names.fresh(f"{kernel.name}_kernel")
         self._writer = Writer()
         inner = names.inner()
-        for taken in (*HELD, *HELD.values(), "warps", _MEMORY):
+        for taken in (*HELD, *HELD.values(), GROUP, "warps", _MEMORY):
             inner.fresh(taken)
         self._names = inner
         self._tensors = tuple(dict.fromkeys((*kernel.reads, *kernel.writes)))
@@ -306,23 +306,24 @@ class _KernelPrinter:
     def _ring(self, step: Repeat) -> None:
         """Copies begin some iterations ahead; one wait an iteration makes the next tiles ready and frees the last."""
         names, writer = self._scope.index(step.index), self._writer
-        copies = step.ahead[0].tile.copies
         first, end = self._range(step)
         begin = self._names.fresh(f"begin_copies_{step.index}")
+        rings = [stage.tile for stage in step.ahead if not stage.tile.list_indices]
         with writer.block(f"const auto {begin} = [&](int64_t {names.number})", "};"):
             with writer.block(f"if ({names.number} < {end})"):
                 self._bounds(step.index)
                 for stage in step.ahead:
-                    self._printer.stage(stage, self._scope.tile(stage.tile, names.number))
+                    number = names.number if stage.tile in rings else ""
+                    self._printer.stage(stage, self._scope.tile(stage.tile, number))
             writer.line("bb::commit_copies();")
-        for number in range(copies - 1):
+        for number in range(step.distance):
             writer.line(f"{begin}({first if number == 0 else f'{first} + {number}' if first != '0' else number});")
         with writer.block(self._for(step.index, first, end)):
-            writer.line(f"bb::wait_for_copies<{copies - 2}>();")
-            writer.line(f"{begin}({names.number} + {copies - 1});")
-            for stage in step.ahead:
-                ring, now = self._scope.tile(stage.tile, names.number), self._names.fresh(f"{stage.tile.name}_now")
+            writer.line(f"bb::wait_for_copies<{step.distance - 1}>();")
+            writer.line(f"{begin}({names.number} + {step.distance});")
+            for tile in rings:
+                ring, now = self._scope.tile(tile, names.number), self._names.fresh(f"{tile.name}_now")
                 writer.line(f"const auto {now} = {ring};")
                 # No other loop uses the ring: from here on its name stands for the tile of this iteration.
-                self._scope.locals[stage.tile.name] = now
+                self._scope.locals[tile.name] = now
             self._inside(step)

@@ -19,6 +19,9 @@ from bbrewrite.core.terms import Local, Read
 from bbrewrite.core.types import BlockType
 from bbrewrite.plan.kernel import LocalBlock, compute_element
 
+# The variable of a loop over groups of columns.
+GROUP = "group"
+
 
 class CudaScope(KernelScope):
     """See the module text. `held` gives for the variables of a row and a column which one of the thread's it is."""
@@ -39,7 +42,8 @@ class CudaScope(KernelScope):
         ]
         super().__init__(names, indices, tensors, written, (*kernel.blocks, *views))
         self._held = held
-        self._rows: dict[str, str] = {}  # names by tiles
+        self._entry_tiles = kernel.entry_tiles
+        self._pairs: dict[str, str] = {}  # names by tiles
 
     def entry(self, leaf: Read | Local, positions: Sequence[Position]) -> str:
         """The lvalue of an entry."""
@@ -58,16 +62,18 @@ class CudaScope(KernelScope):
         if variables == [*self._held][::-1]:
             return f"{text}.turned({', '.join(variables[::-1])})"
         row, column = positions
-        if variables != [*self._held] or row.depth > column.depth:
+        if tile.name not in self._entry_tiles or variables != [*self._held] or row.depth > column.depth:
             return f"{text}.entry({', '.join(variables)})"
-        if text not in self._rows:
-            self._rows[text] = self.names.fresh(f"{tile.name}_row")
-        return f"{self._rows[text]}({self._held[column.variable]})"
+        if text not in self._pairs:
+            self._pairs[text] = self.names.fresh(f"{tile.name}_pair")
+        return f"{self._pairs[text]}({self._held[column.variable]})"
 
-    def take_rows(self) -> list[str]:
-        """Declarations of the rows of tiles that entries were taken from since the last call."""
-        lines = [f"const auto {name} = {tile}.row({next(iter(self._held))});" for tile, name in self._rows.items()]
-        self._rows = {}
+    def take_pairs(self) -> list[str]:
+        """Declarations of the pairs of entries that tiles were read in since the last call, for a row and a group."""
+        lines = [
+            f"const auto {name} = {tile}.pair({next(iter(self._held))}, {GROUP});" for tile, name in self._pairs.items()
+        ]
+        self._pairs = {}
         return lines
 
     def element_address(self, address: Address, positions: Sequence[Position]) -> str:

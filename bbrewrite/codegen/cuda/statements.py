@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.cuda.flatten import loop_axes, places_among
-from bbrewrite.codegen.cuda.scope import CudaScope
+from bbrewrite.codegen.cuda.scope import GROUP, CudaScope
 from bbrewrite.codegen.cuda.steps import (
     Assign,
     Barrier,
@@ -151,7 +151,7 @@ class StepPrinter:
         """The loops over what a thread holds of these axes, with the variables of each level."""
         scope = self._scope
         pointers = [line for leaf in self._single_reads(expression) for line in scope.declarations(leaf)]
-        lines = [[*pointers, *entries.lines[0]], [*scope.take_rows(), *entries.lines[1]], entries.lines[2]]
+        lines = [[*pointers, *entries.lines[0]], *entries.lines[1:]]
         lines[len(axes)] = [*lines[len(axes)], *body]
         declares = any(line.startswith("const ") for line in lines[0])
         with self._writer.block("") if declares else nullcontext():
@@ -174,15 +174,23 @@ class StepPrinter:
             span, place = f"bb::rows_held<{block}, warps>", f"bb::row_of<{block}, warps>({held})"
         else:
             span, place = f"bb::columns_held<{block}>", f"bb::column_of({held})"
-        self._writer.line("#pragma unroll")
         outer, inside = self._writer, Writer()
         self._writer = inside
         yield
         self._writer = outer
-        with outer.block(f"for (int {held} = 0; {held} < {span}; ++{held})"):
-            if re.search(rf"\b{variable}\b", inside.text):
-                outer.line(f"const int {variable} = {place};")
-            outer.paste(inside)
+        pairs = self._scope.take_pairs() if variable == COLUMN else []
+        outer.line("#pragma unroll")
+        groups = f"for (int {GROUP} = 0; {GROUP} < bb::column_groups<{block}>; ++{GROUP})"
+        with outer.block(groups) if pairs else nullcontext():
+            for line in pairs:
+                outer.line(line)
+            first, past = ("0", span) if not pairs else (f"2 * {GROUP}", f"2 * {GROUP} + 2")
+            if pairs:
+                outer.line("#pragma unroll")
+            with outer.block(f"for (int {held} = {first}; {held} < {past}; ++{held})"):
+                if re.search(rf"\b{variable}\b", inside.text):
+                    outer.line(f"const int {variable} = {place};")
+                outer.paste(inside)
 
     def _single_reads(self, expression: Term) -> list[Read]:
         """Blocks of a single number, which are read where they are needed."""
@@ -239,7 +247,7 @@ class StepPrinter:
                 self._total(step, target, function)
                 return
             with self._held_loop(loops[0], by_variable[loops[0]]):
-                self._write([*self._scope.take_rows(), *entries.lines[1], start])
+                self._write([*entries.lines[1], start])
                 with self._held_loop(loops[1], folded_axis):
                     self._write([*entries.lines[2], add])
                 if along_columns:

@@ -104,8 +104,8 @@ class Repeat:
     """A serial loop over the blocks or positions of an index.
 
     An `unrolled` one has as many iterations as the extents that were planned for need, as lists in registers demand.
-    `ahead` are copies that a ring of tiles begins some iterations before the one that uses them. With `bounds`, which
-    are a range of positions, only the blocks that meet it are visited, and where `share` names an index of the grid,
+    `ahead` are copies that begin `distance` iterations before the one that uses them, to a ring of tiles or to a list
+    that has a tile for each iteration. With `bounds`, which are a range of positions, only the blocks that meet it are visited, and where `share` names an index of the grid,
     those of its position.
     """
 
@@ -113,6 +113,7 @@ class Repeat:
     body: tuple[Step, ...]
     unrolled: bool = False
     ahead: tuple[Stage, ...] = ()
+    distance: int = 0
     bounds: LoopBounds | None = None
     share: str = ""
 
@@ -152,7 +153,7 @@ class GpuKernel:
     blocks: tuple[LocalBlock, ...]
     tiles: tuple[Tile, ...]
     scratch: tuple[Scratch, ...]
-    entry_tiles: frozenset[str]  # of which threads read the entries that they have, and nothing else
+    entry_tiles: frozenset[str]  # which threads read in pairs of the entries that they have
 
 
 def walk_steps(steps: tuple[Step, ...]) -> Iterator[Step]:

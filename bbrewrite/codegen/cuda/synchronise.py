@@ -5,8 +5,8 @@ Copies are waited for where one of their tiles is first used. What one iteration
 by going through its body until nothing new turns up.
 
 A loop with copies of its own, and no others inside, gets rings: each of its tiles has several copies, filled in turn.
-At the top of every iteration all threads wait, once, for the copies of this iteration and for each other; then the
-copies for a later one begin, into the tiles that nobody reads any more.
+A list with a tile for each iteration needs none. At the top of every iteration all threads wait, once, for the copies
+of this iteration and for each other; then the copies for a later one begin, into tiles that nobody reads any more.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ from bbrewrite.codegen.cuda.steps import (
 
 
 def with_rings(kernel: GpuKernel, copies: int) -> GpuKernel:
-    """The kernel with rings of so many copies in the loops that can have them; 1 leaves it as it is."""
-    if copies < 2:
-        return kernel
+    """The kernel with rings of so many copies in the loops that can have them; 1 gives loops over lists alone."""
     rings: dict[str, Tile] = {}
     steps = tuple(_ringed(step, copies, rings) for step in kernel.steps)
     return replace(
@@ -58,15 +56,19 @@ def _ringed(step: Step, copies: int, rings: dict[str, Tile]) -> Step:
         return step
     body = tuple(_ringed(inner, copies, rings) for inner in step.body)
     inside = any(isinstance(inner, Repeat) and _copies(inner) for inner in body)
-    ahead = tuple(
-        inner
-        for inner in body
-        if isinstance(inner, Stage) and not inner.tile.list_indices and step.index in inner.source.free
-    )
-    if inside or step.unrolled or not ahead:
+    ahead = tuple(inner for inner in body if isinstance(inner, Stage) and _changes_with(inner, step.index))
+    ringed = [stage.tile for stage in ahead if not stage.tile.list_indices]
+    if inside or step.unrolled or not ahead or (ringed and copies < 2):
         return replace(step, body=body)
-    rings |= {stage.tile.name: replace(stage.tile, copies=copies) for stage in ahead}
-    return replace(step, body=tuple(inner for inner in body if inner not in ahead), ahead=ahead)
+    rings |= {tile.name: replace(tile, copies=copies) for tile in ringed}
+    left = tuple(inner for inner in body if inner not in ahead)
+    return replace(step, body=left, ahead=ahead, distance=max(1, copies - 1))
+
+
+def _changes_with(stage: Stage, index: str) -> bool:
+    """Whether each iteration copies another block to a tile of its own, or to one that can have several."""
+    lists = stage.tile.list_indices
+    return index in lists if lists else index in stage.source.free
 
 
 def _copies(step: Step) -> bool:
@@ -81,7 +83,7 @@ def _renewed(step: Step, rings: dict[str, Tile]) -> Step:
 
     match step:
         case Repeat():
-            ahead = tuple(replace(stage, tile=rings[stage.tile.name]) for stage in step.ahead)
+            ahead = tuple(replace(stage, tile=rings.get(stage.tile.name, stage.tile)) for stage in step.ahead)
             return replace(step, body=tuple(_renewed(inner, rings) for inner in step.body), ahead=ahead)
         case Product():
             left = renewed(step.left) if isinstance(step.left, TileView) else step.left

@@ -1,13 +1,14 @@
 """Programs that are planned for a GPU at the sizes of models, and run emulated at three small ones.
 
-They have rows enough to fill a GPU, so that no reduction is split over two launches; tests of their own have those.
+Those of few rows leave most of a GPU idle, so that reductions are split over two launches; all others fill it.
 
-Of these one fits the blocks, and goes round every loop often enough to use a ring's tiles again; one has a rest in
+Of the sizes one fits the blocks, and goes round every loop often enough to use a ring's tiles again; one has a rest in
 every index, in rows that can still be copied in chunks; and one is smaller than every block, in rows that cannot.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -87,6 +88,8 @@ output K[m, d] = sum[e](H[m, e] * WK[e, d])
 output V[m, d] = sum[e](H[m, e] * WV[e, d])
 """,
 }
+FEW_ROWS = {f"{name}_few_rows": name for name in ("attention", "layernorm_matmul", "rmsnorm_swiglu")}
+_TEXTS |= {few: re.sub(r"\bm = \d+", "m = 128", _TEXTS[name], count=1) for few, name in FEW_ROWS.items()}
 NAMES = tuple(_TEXTS)
 # The kind tf32 is f32 whose products are done on tensor cores.
 TYPES = ("bf16", "f16", "f32", "tf32")
@@ -123,7 +126,25 @@ _EXTENTS: dict[str, dict[str, dict[str, int]]] = {
         "ragged": {"m": 40, "e": 296, "d": 72},
         "tiny": {"m": 2, "e": 3, "d": 1},
     },
+    # Several blocks for each of the shares, and fewer blocks than shares.
+    "attention_few_rows": {
+        "aligned": {"m": 64, "n": 768, "d": 64, "l": 64},
+        "ragged": {"m": 20, "n": 1000, "d": 40, "l": 24},
+        "tiny": {"m": 3, "n": 5, "d": 7, "l": 2},
+    },
+    "layernorm_matmul_few_rows": {
+        "aligned": {"m": 64, "k": 768, "n": 128},
+        "ragged": {"m": 20, "k": 1000, "n": 72},
+        "tiny": {"m": 2, "k": 3, "n": 1},
+    },
+    "rmsnorm_swiglu_few_rows": {
+        "aligned": {"m": 64, "d": 384, "f": 768},
+        "ragged": {"m": 20, "d": 296, "f": 1000},
+        "tiny": {"m": 1, "d": 3, "f": 5},
+    },
 }
+# How many shares a split loop has: where something is ragged, one that has no blocks; tiny ones as many as planned.
+_SHARES = {"aligned": 2, "ragged": 5}
 
 
 @dataclass(frozen=True)
@@ -209,11 +230,13 @@ def data(name: str, kind: str, shape: str) -> Data:
     arrays = draw_inputs(request.program, request.extents, 0, request.given)
     table = request.rules.table
     exact = evaluate_exactly(request.program, arrays, request.extents, table)
+    shares = fusion.fused.kernels.indices.shares
+    extents = request.extents | {share: _SHARES.get(shape, planned) for share, planned in shares.items()}
     if kind == "tf32":
         cut = {tensor: rounded_to_tf32(array) for tensor, array in arrays.items()}
-        return Data(request.extents, arrays, exact, evaluate_exactly(request.program, cut, request.extents, table))
+        return Data(extents, arrays, exact, evaluate_exactly(request.program, cut, request.extents, table))
     rounded = run_kernels(fusion.unfused.kernels, arrays, request.extents, table)
-    return Data(request.extents, arrays, exact, rounded)
+    return Data(extents, arrays, exact, rounded)
 
 
 @cache
@@ -225,7 +248,7 @@ def run(name: str, kind: str, shape: str, schedule: Schedule) -> EmulatedRun:
 
 def moved_bytes(kernel: Kernel, extents: Mapping[str, int], table: OperatorTable) -> int:
     """The bytes of global memory that the cost model expects of a kernel at these extents."""
-    extents = {**extents, **kernel.indices.shares}
+    extents = {**kernel.indices.shares, **extents}
     tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
     events = summarise(kernel.body, kernel.grid, table, Typing(table, kernel.indices, tensors), tensors)
     names = tuple(index.name for index in kernel.indices)

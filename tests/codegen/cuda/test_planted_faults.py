@@ -11,8 +11,9 @@ import pytest
 
 from bbrewrite.emulate.program import EmulatedProgram
 from tests.codegen.cuda.planted_faults import missing_waits, with_headers, wrong_masks
-from tests.codegen.cuda.programs import SHAPES, case, data, nvcc, run
+from tests.codegen.cuda.programs import NAMES, SHAPES, case, data, nvcc, run
 
+_PLAIN_ATTENTION = ("attention", "attention_few_rows", "grouped_query_attention")
 _STEP_LIMIT = 400_000  # a fault may make a loop endless
 
 
@@ -50,9 +51,13 @@ def _is_found(program: EmulatedProgram, name: str, kind: str) -> bool:
     [
         "attention",
         "rmsnorm_swiglu",
+        "attention_few_rows",
         pytest.param("layernorm_matmul", marks=pytest.mark.slow),
         pytest.param("masked_attention", marks=pytest.mark.slow),
         pytest.param("rmsnorm_qkv", marks=pytest.mark.slow),
+        pytest.param("grouped_query_attention", marks=pytest.mark.slow),
+        pytest.param("layernorm_matmul_few_rows", marks=pytest.mark.slow),
+        pytest.param("rmsnorm_swiglu_few_rows", marks=pytest.mark.slow),
     ],
 )
 def test_missing_waits_and_barriers_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,20 +78,20 @@ def test_missing_waits_and_barriers_are_found(name: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["bf16", "f32"])
+@pytest.mark.parametrize("kind", ["bf16", "f16", "f32"])
 def test_wrong_masks_are_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mask of a kernel by that kernel, one of a block operator by any kernel that uses it.
 
-    Masks of folds count in attention alone: elsewhere what is beyond the count is 0 in a sum, or hidden by the
-    program's own mask.
+    Masks of folds count in attention without a mask alone: elsewhere what is beyond the count is 0 in a sum, or hidden
+    by the program's own mask.
     """
     monkeypatch.setattr("bbrewrite.emulate.machine._STEP_LIMIT", _STEP_LIMIT)
     found: dict[str, bool] = {}
-    for name in ("attention", "layernorm_matmul", "rmsnorm_swiglu", "masked_attention"):
+    for name in NAMES:
         tested, compiler = case(name, kind), nvcc()
         right = compiler.ptx(with_headers(tested.source.text)).read_text(encoding="utf-8")
         for change, text in wrong_masks(tested.source.text):
-            if not change.is_of_operator and "folded" in change.text and name != "attention":
+            if not change.is_of_operator and "folded" in change.text and name not in _PLAIN_ATTENTION:
                 continue
             key = change if change.is_of_operator else f"{name}: {change}"
             ptx = compiler.ptx(text).read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bbrewrite.core.terms import Apply, walk
 from bbrewrite.plan.kernel import Loop, walk_statements
 from tests.codegen.cuda.programs import NAMES, SHAPES, TYPES, case, data, moved_bytes, nvcc, relative_error, run
 
@@ -18,6 +19,7 @@ _ALWAYS = {
     ("rmsnorm_swiglu", "f16"),
     ("attention", "f32"),
     ("layernorm_matmul", "f32"),
+    ("attention_few_rows", "f32"),
     ("attention", "tf32"),
     ("rmsnorm_swiglu", "tf32"),
 }
@@ -26,19 +28,24 @@ _PROGRAMS = [
     for name in NAMES
     for kind in TYPES
 ]
-# Rounding differs where a value is kept local instead of stored, so that small programs have errors of their own.
 # The most registers of a thread and KiB of shared memory that kernels take, a little above what they did when this
 # was written. More is no fault by itself, but must be meant.
 _LIMITS = {
     "attention": {"narrow": (160, 48), "f32": (160, 112), "tf32": (192, 96)},
-    "layernorm_matmul": {"narrow": (192, 112), "f32": (160, 160), "tf32": (144, 144)},
-    "rmsnorm_swiglu": {"narrow": (255, 112), "f32": (160, 144), "tf32": (240, 144)},
+    "layernorm_matmul": {"narrow": (192, 112), "f32": (96, 144), "tf32": (176, 144)},
+    "rmsnorm_swiglu": {"narrow": (255, 112), "f32": (255, 144), "tf32": (240, 144)},
     "masked_attention": {"narrow": (184, 64), "f32": (255, 128), "tf32": (255, 112)},
     "grouped_query_attention": {"narrow": (160, 48), "f32": (160, 112), "tf32": (192, 96)},
-    "rmsnorm_qkv": {"narrow": (184, 80), "f32": (144, 128), "tf32": (240, 144)},
+    "rmsnorm_qkv": {"narrow": (184, 80), "f32": (176, 144), "tf32": (240, 144)},
+    "attention_few_rows": {"narrow": (248, 96), "f32": (160, 112), "tf32": (200, 96)},
+    "layernorm_matmul_few_rows": {"narrow": (112, 160), "f32": (96, 144), "tf32": (128, 112)},
+    "rmsnorm_swiglu_few_rows": {"narrow": (160, 112), "f32": (144, 144), "tf32": (184, 144)},
 }
 _LEAST_COVERED = 0.85
-_LEAST_ERROR = {"bf16": 2**-9, "f16": 2**-12, "f32": 2**-22, "tf32": 2**-12}
+_MOST_PASSES = {"f32": 1.05, "tf32": 1.34}  # through the banks of shared memory, for each request
+# Rounding differs where a value is kept local instead of stored, so that small programs have errors of their own. Of
+# f32, where entries are added one after another and BLAS has several sums at a time, twice a unit in the last place.
+_LEAST_ERROR = {"bf16": 2**-9, "f16": 2**-12, "f32": 2**-21, "tf32": 2**-12}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -85,10 +92,19 @@ def test_nothing_spills_and_nothing_grows(name: str, kind: str, architecture: st
         assert kernel.shared_bytes <= most_shared << 10, kernel.name
 
 
-@pytest.mark.parametrize(("name", "kind"), [pair for pair in _PROGRAMS if "f32" not in str(pair.id)])
-def test_tiles_of_16_bits_have_no_bank_conflicts(name: str, kind: str) -> None:
-    for report in run(name, kind, "aligned", "greedy").reports:
-        assert report.shared_passes <= 1.03 * report.shared_requests
+@pytest.mark.parametrize(("name", "kind"), _PROGRAMS)
+def test_there_are_no_bank_conflicts_but_of_f32_in_products(name: str, kind: str) -> None:
+    """Fragments of tf32 want rows of both operands side by side; entries of f32 beside products are read singly."""
+    kernels = case(name, kind).fusion.fused.kernels.kernels
+    for kernel, report in zip(kernels, run(name, kind, "aligned", "greedy").reports, strict=True):
+        has_products = any(
+            isinstance(term, Apply) and term.operator == "dot"
+            for statement in walk_statements(kernel.body)
+            if not isinstance(statement, Loop)
+            for term in walk(statement.expression)
+        )
+        most = _MOST_PASSES.get(kind, 1.0) if has_products else 1.0
+        assert report.shared_passes <= most * report.shared_requests, kernel.name
 
 
 @pytest.mark.parametrize(("name", "kind"), _PROGRAMS)
