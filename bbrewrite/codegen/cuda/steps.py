@@ -105,8 +105,8 @@ class Repeat:
 
     An `unrolled` one has as many iterations as the extents that were planned for need, as lists in registers demand.
     `ahead` are copies that begin `distance` iterations before the one that uses them, to a ring of tiles or to a list
-    that has a tile for each iteration. With `bounds`, which are a range of positions, only the blocks that meet it are visited, and where `share` names an index of the grid,
-    those of its position.
+    that has a tile for each iteration. With `bounds`, which are a range of positions, only the blocks that meet it are
+    visited, and where `share` names an index of the grid, those of its position.
     """
 
     index: str
