@@ -14,7 +14,9 @@ from bbrewrite.codegen.bounds import BoundsPrinter, write_spans
 from bbrewrite.codegen.expressions import UserFunctions
 from bbrewrite.codegen.flatten import flatten
 from bbrewrite.codegen.names import Names
+from bbrewrite.codegen.packed_again import with_kept_operands
 from bbrewrite.codegen.prepared import PreparedWeight
+from bbrewrite.codegen.product_calls import packed_size
 from bbrewrite.codegen.scope import KernelScope
 from bbrewrite.codegen.statements import Parts, StepPrinter
 from bbrewrite.codegen.steps import (
@@ -87,7 +89,8 @@ class _KernelPrinter:
     ) -> None:
         self._kernel = kernel
         self._name = names.fresh(kernel.name)
-        self._flat: FlatKernel = flatten(kernel, table, frozenset(weight.tensor.name for weight in prepared))
+        flat = flatten(kernel, table, frozenset(weight.tensor.name for weight in prepared))
+        self._flat: FlatKernel = with_kept_operands(flat, kernel)
         self._prepared = {weight.tensor.name: weight for weight in prepared}
         self._writer = Writer()
         inner = names.inner()
@@ -101,7 +104,7 @@ class _KernelPrinter:
             inner, kernel.indices, self._tensors, written, self._flat.blocks, *rowwise, kernel.whole
         )
         for operand in self._flat.packed:
-            self._scope.locals[operand.name] = inner.fresh(operand.name)
+            self._scope.name_packed(operand)
         types = {block.name: block.type for block in self._flat.blocks}
         typing = Typing(table, kernel.indices, {tensor.name: tensor for tensor in self._tensors}, types)
         if self._parts:
@@ -230,17 +233,19 @@ class _KernelPrinter:
             return
         if not large:
             return
-        sizes = [self._scope.names.fresh(f"bytes_{_name(block)}") for block in large]
-        for block, size in zip(large, sizes, strict=True):
-            self._writer.line(
-                f"const size_t {size} = bb_aligned({self._elements(block)} * sizeof({self._kind(block)}));"
-            )
+        kept = [operand for operand in self._flat.packed if operand.kept]
+        taken = [(self._scope.buffer(block), self._kind(block), self._elements(block)) for block in large]
+        taken += [(self._scope.labels(operand), "int64_t", self._buffers(operand)) for operand in kept]
+        sizes = [self._scope.names.fresh(f"bytes_{name}") for name, _, _ in taken]
+        for (_, kind, elements), size in zip(taken, sizes, strict=True):
+            self._writer.line(f"const size_t {size} = bb_aligned({elements} * sizeof({kind}));")
         self._writer.line(f"char* {self._memory} = bb::workspace({' + '.join(sizes)});")
-        for position, (block, size) in enumerate(zip(large, sizes, strict=True)):
-            name, kind = self._scope.locals[_name(block)], self._kind(block)
+        for position, ((name, kind, _), size) in enumerate(zip(taken, sizes, strict=True)):
             self._writer.line(f"{kind}* const {name} = reinterpret_cast<{kind}*>({self._memory});")
-            if position + 1 < len(large):
+            if position + 1 < len(taken):
                 self._writer.line(f"{self._memory} += {size};")
+        for operand in kept:
+            self._writer.line(f"std::fill_n({self._scope.labels(operand)}, {self._buffers(operand)}, INT64_C(-1));")
 
     def _split_memory(self) -> tuple[list[LocalBlock | PackedOperand], list[LocalBlock | PackedOperand]]:
         small: list[LocalBlock | PackedOperand] = []
@@ -259,7 +264,7 @@ class _KernelPrinter:
     def _fixed_bytes(self, block: LocalBlock | PackedOperand) -> int | None:
         """The size where it does not depend on extents; a packed operand's is a little more, by its padding."""
         if isinstance(block, PackedOperand):
-            return block.contracted * block.columns * block.element.size_bytes
+            return None if block.kept else block.contracted * block.columns * block.element.size_bytes
         if block.list_indices:
             return None
         size = kept_element(block).size_bytes * self._scope.rows_kept(block)
@@ -270,17 +275,20 @@ class _KernelPrinter:
         return size
 
     def _declare_on_stack(self, block: LocalBlock | PackedOperand) -> None:
-        name, kind = self._scope.locals[_name(block)], self._kind(block)
+        name, kind = self._scope.locals[block.name], self._kind(block)
         scalar = isinstance(block, LocalBlock) and not block.type.axes
         self._writer.line(f"{kind} {name};" if scalar else f"alignas(64) {kind} {name}[{self._elements(block)}];")
 
     def _elements(self, block: LocalBlock | PackedOperand) -> str:
         if isinstance(block, PackedOperand):
-            return f"bb::packed_size<{self._kind(block)}>({block.contracted}, {block.columns})"
+            return " * ".join([*map(self._scope.steps_of, block.kept), packed_size(block)])
         factors = [self._scope.steps_of(index) for index in block.list_indices]
         factors += ["2"] * (self._scope.rows_kept(block) == 2)
         factors += [self._scope.index(axis).block for axis in self._scope.kept_axes(block)]
         return " * ".join(factors)
+
+    def _buffers(self, operand: PackedOperand) -> str:
+        return " * ".join(map(self._scope.steps_of, operand.kept))
 
     @staticmethod
     def _kind(block: LocalBlock | PackedOperand) -> str:
@@ -371,10 +379,6 @@ class _KernelPrinter:
             if known and (new is None or new in leaf.free):
                 for line in self._scope.declarations(leaf):
                     self._writer.line(line)
-
-
-def _name(block: LocalBlock | PackedOperand) -> str:
-    return block.name
 
 
 def _leaves(steps: tuple[Step, ...], scope: KernelScope) -> Iterator[Read | Local]:

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from bbrewrite.codegen.scope import KernelScope
+from bbrewrite.codegen.scope import KernelScope, factor
 from bbrewrite.codegen.steps import Pack, PackedOperand, PreparedOperand, Product
 from bbrewrite.codegen.text import storage_type
 from bbrewrite.core.types import Typing
 
 
-def pack_call(step: Pack, scope: KernelScope, typing: Typing) -> str:
-    """The statement that packs an operand."""
+def packed_size(operand: PackedOperand) -> str:
+    """How many elements a packed operand takes."""
+    return f"bb::packed_size<{storage_type(operand.element)}>({operand.contracted}, {operand.columns})"
+
+
+def pack_calls(step: Pack, scope: KernelScope, typing: Typing) -> list[str]:
+    """The statements that pack an operand, if that has not been done yet for its buffer."""
+    operand, call = step.packed, _pack_call(step, scope, typing)
+    if not operand.kept:
+        return [call]
+    number, label = scope.list_number(operand.kept), scope.list_number(operand.per)
+    pointer, kind = scope.locals[operand.name], storage_type(operand.element)
+    return [
+        f"{kind}* const {pointer} = {scope.buffer(operand)} + {factor(number)} * {packed_size(operand)};",
+        f"if (bb::relabel({scope.labels(operand)}[{number}], {label})) {{",
+        f"  {call}",
+        "}",
+    ]
+
+
+def _pack_call(step: Pack, scope: KernelScope, typing: Typing) -> str:
     rows, columns = (scope.index(axis).count for axis in typing.block(step.source).axes)
     contracted, wide = (columns, rows) if step.transposed else (rows, columns)
     place = scope.place(step.source)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.names import Names
-from bbrewrite.codegen.steps import kept_element
+from bbrewrite.codegen.steps import PackedOperand, kept_element
 from bbrewrite.codegen.text import bare, storage_type
 from bbrewrite.core.addresses import Address, index_address
 from bbrewrite.core.elements import Element
@@ -90,6 +90,7 @@ class KernelScope:
         self._sizes = {i.name: names.fresh(f"size_{i.name}") for i in indices if not i.same_as}
         self._index_names = {index.name: self._name_index(index.name) for index in indices}
         self.locals = {block.name: names.fresh(block.name) for block in blocks}
+        self._kept: dict[str, tuple[str, str]] = {}
         self._places: dict[Read | Local, Place] = {}
         self.streamed: dict[str, str] = {}
 
@@ -124,6 +125,23 @@ class KernelScope:
     def rows_kept(self, block: LocalBlock) -> int:
         """For how many rows a local block has memory, each as large as the kept axes say."""
         return 2 if block.name in self._row_pairs else 1
+
+    def name_packed(self, operand: PackedOperand) -> None:
+        """Makes the names of a packed operand: of its current buffer, and where several are kept, of all of them and of
+        the labels that tell what is in them.
+        """
+        stem = operand.name.replace(" ", "_")
+        self.locals[operand.name] = self.names.fresh(stem)
+        if operand.kept:
+            self._kept[operand.name] = self.names.fresh(f"{stem}_blocks"), self.names.fresh(f"{stem}_labels")
+
+    def buffer(self, block: LocalBlock | PackedOperand) -> str:
+        """Where the memory of a local block or a packed operand begins."""
+        return self._kept[block.name][0] if block.name in self._kept else self.locals[block.name]
+
+    def labels(self, operand: PackedOperand) -> str:
+        """The labels of a packed operand's buffers."""
+        return self._kept[operand.name][1]
 
     def place(self, leaf: Read | Local) -> Place:
         """Where a placed read or a local block lies; its pointer is declared by `declarations`."""
@@ -172,10 +190,10 @@ class KernelScope:
                 return []
             block = self.blocks[leaf.name]
             item = [self.index(axis).block for axis in block.type.axes]
-            offset = self._horner([(self.index(i).number, self.steps_of(i)) for i in leaf.indices])
-            offset = f"{_factor(offset)} * {' * '.join(item)}" if item else offset
+            offset = self.list_number(leaf.indices)
+            offset = f"{factor(offset)} * {' * '.join(item)}" if item else offset
             kind = storage_type(kept_element(block))
-            return [f"{kind}* const {place.pointer} = {self.locals[leaf.name]} + {_factor(offset)};"]
+            return [f"{kind}* const {place.pointer} = {self.locals[leaf.name]} + {factor(offset)};"]
         if not leaf.addresses:
             return []
         tensor = self.tensors[leaf.tensor]
@@ -184,7 +202,7 @@ class KernelScope:
         )
         kind = storage_type(tensor.element) if tensor.name in self._written else f"const {storage_type(tensor.element)}"
         if not place.inside:
-            return [f"{kind}* const {place.pointer} = {self.pointers[tensor.name]} + {_factor(offset)};"]
+            return [f"{kind}* const {place.pointer} = {self.pointers[tensor.name]} + {factor(offset)};"]
         guarded = classify(leaf, self.indices).guarded
         tests = [
             f"bb_inside({self.block_start(leaf.addresses[axis])}, {self.size(tensor.indices[axis])})"
@@ -194,6 +212,10 @@ class KernelScope:
             f"const bool {place.inside} = {' && '.join(tests)};",
             f"{kind}* const {place.pointer} = {self.pointers[tensor.name]} + ({place.inside} ? {offset} : 0);",
         ]
+
+    def list_number(self, indices: Sequence[str]) -> str:
+        """Which item of a list over these indices is the current one."""
+        return self._horner([(self.index(name).number, self.steps_of(name)) for name in indices])
 
     def block_start(self, address: Address) -> str:
         """The first element that an address without blocked indices, or of a plain blocked index, stands for."""
@@ -236,7 +258,7 @@ class KernelScope:
     def offset(strides: Sequence[str], places: Sequence[str]) -> str:
         """The distance of an entry from the first one."""
         parts = [
-            place if stride == "1" else f"{_factor(place)} * {stride}"
+            place if stride == "1" else f"{factor(place)} * {stride}"
             for place, stride in zip(places, strides, strict=True)
             if stride != "0"
         ]
@@ -252,12 +274,13 @@ class KernelScope:
     def _horner(parts: list[tuple[str, str]]) -> str:
         text = "0"
         for value, size in parts:
-            scaled = "" if text == "0" else f"{_factor(text)} * {size}"
+            scaled = "" if text == "0" else f"{factor(text)} * {size}"
             text = " + ".join(part for part in (scaled, value) if part and part != "0") or "0"
         return text
 
 
-def _factor(text: str) -> str:
+def factor(text: str) -> str:
+    """The expression as an operand of a multiplication."""
     called = re.sub(r"^[\w:]+(?=\()", "", text)
     return text if re.fullmatch(r"\w+", text) or bare(called) != called else f"({text})"
 

@@ -14,7 +14,7 @@ from functools import partial
 from bbrewrite.codegen.describe import describe_step
 from bbrewrite.codegen.entry_loops import SIMD, EntryLoops
 from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
-from bbrewrite.codegen.product_calls import pack_call, product_calls
+from bbrewrite.codegen.product_calls import pack_calls, product_calls
 from bbrewrite.codegen.rows import stages
 from bbrewrite.codegen.scalars import constant_entry, folded_letter, signature_of
 from bbrewrite.codegen.scope import KernelScope
@@ -77,7 +77,7 @@ class StepPrinter(EntryLoops):
             case Fold():
                 self._fold(step)
             case Pack():
-                self._writer.line(pack_call(step, self._scope, self._typing))
+                self._write(pack_calls(step, self._scope, self._typing))
             case Product():
                 self._write(product_calls(step, self._scope, self._typing))
             case Rows():

@@ -23,12 +23,18 @@ def kept_element(block: LocalBlock) -> Element:
 
 @dataclass(frozen=True)
 class PackedOperand:
-    """A buffer for a packed right operand of block products, of at most `contracted` by `columns` elements."""
+    """A buffer for a packed right operand of block products, of at most `contracted` by `columns` elements.
+
+    With `kept` there is a buffer for every position of these indices, and what has been packed there is used again for
+    as long as those in `per` stay where they are.
+    """
 
     name: str
     contracted: int
     columns: int
     element: Element  # a compute type, or BF16
+    kept: tuple[str, ...] = ()
+    per: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

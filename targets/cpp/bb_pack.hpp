@@ -176,6 +176,13 @@ inline void pack_nk(bf16* dst, const bf16* src, long ld, long k, long n) {
   }
 }
 
+// Labels a buffer with what is wanted in it; whether something else was there.
+BB_INLINE bool relabel(int64_t& label, int64_t wanted) {
+  const bool differs = label != wanted;
+  label = wanted;
+  return differs;
+}
+
 // Packs a whole k x n matrix ahead of the products that use it, on all threads: row-major, or the transpose of a
 // row-major n x k matrix.
 template <class T, class S> void prepare_kn(T* dst, const S* src, long k, long n, int threads) {
