@@ -9,7 +9,7 @@ program leaves open come from the arrays. What is computed with the arrays is no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,23 +18,18 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from bbrewrite.assumed_facts import first_exception
 from bbrewrite.core.arrays import ArrayExpression, ArrayProgram, Call, Fold, LibraryCall
 from bbrewrite.core.arrays import Element as ElementOf
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
-from bbrewrite.core.programs import Assumption, BlockProgram, Role, Tensor
+from bbrewrite.core.programs import Assumption, BlockProgram, Tensor
+from bbrewrite.core.roles import Role
 from bbrewrite.core.terms import Read, Reduce, Term
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
 
 type Array = npt.NDArray[Any]
 type Program = ArrayProgram | BlockProgram
-
-_FACTS: dict[str, Callable[[Array], npt.NDArray[np.bool_]]] = {
-    "positive": lambda x: np.greater(x, 0),
-    "nonnegative": lambda x: np.greater_equal(x, 0),
-    "nonzero": lambda x: np.not_equal(x, 0),
-    "finite": lambda x: np.isfinite(np.asarray(x, dtype=np.float64)),
-}
 
 
 @dataclass(frozen=True)
@@ -167,12 +162,6 @@ def _with_facts(values: Array, facts: list[str]) -> Array:
     if "positive" in facts or "nonzero" in facts:
         values = np.where(values == 0, np.ones((), values.dtype), values)
     return values
-
-
-def first_exception(fact: str, values: Array) -> tuple[int, ...] | None:
-    """The first position at which a fact ("positive" and its like) does not hold; None where it holds everywhere."""
-    holds = _FACTS[fact](values)
-    return None if holds.all() else tuple(int(i) for i in np.argwhere(~holds)[0])
 
 
 def _check_fact(assumption: Assumption, array: GivenArray) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bbrewrite.core.programs import Role
+from bbrewrite.core.roles import Role
 from bbrewrite.runtime.signature import Argument
 
 

@@ -21,8 +21,8 @@ from bbrewrite.api.binding import bind, extents_of, named_weights
 from bbrewrite.api.cuda_stages import CudaForm, plan_for_cuda
 from bbrewrite.api.record import CompileRequest
 from bbrewrite.api.stages import check_extents
+from bbrewrite.assumed_facts import first_exception
 from bbrewrite.core.elements import Element
-from bbrewrite.inputs import first_exception
 from bbrewrite.runtime.gpu import Device, GpuProgram, find_gpu
 from bbrewrite.runtime.lent import DEVICE, MANAGED, LentArray, borrow
 from bbrewrite.runtime.signature import Argument

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bbrewrite.api.binding import bind, extents_of, named_weights
 from bbrewrite.api.record import CompileRequest, Record
-from bbrewrite.inputs import first_exception
+from bbrewrite.assumed_facts import first_exception
 from bbrewrite.runtime.dlpack import from_dlpack
 from bbrewrite.runtime.signature import Argument
 

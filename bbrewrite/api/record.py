@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bbrewrite.core.spans import Source
 from bbrewrite.resources import package_fingerprint
 from bbrewrite.runtime.cache import content_key
-from bbrewrite.runtime.compiler import processor_name
+from bbrewrite.runtime.processor import processor_name
 from bbrewrite.runtime.signature import Signature
 
 

@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from types import MappingProxyType
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import EqualExtents, IndexTable
+from bbrewrite.core.roles import Role as Role
 from bbrewrite.core.spans import Span
 from bbrewrite.core.terms import Map, Term
-
-
-class Role(Enum):
-    """Where a tensor comes from."""
-
-    INPUT = "input"
-    WEIGHT = "weight"  # constant from call to call
-    BUFFER = "buffer"  # intermediate, in global memory
-    OUTPUT = "output"
 
 
 @dataclass(frozen=True)

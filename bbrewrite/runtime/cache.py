@@ -1,19 +1,16 @@
 """Build products by the hash of everything that went into them, shared by all processes of a user.
 
 An entry is a directory that appears whole, by a rename, or not at all: an interrupted build leaves nothing that is
-taken for a product. A file lock makes concurrent processes build an entry once.
+taken for a product. A file lock makes concurrent processes build an entry once. What writing needs is imported when
+something is written: programs that are there already should start at once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
-
-from filelock import FileLock
 
 from bbrewrite.resources import cache_directory
 
@@ -37,6 +34,8 @@ def cached_product(key: str, product: str, build: Callable[[Path], None]) -> Pat
     root = cache_directory()
     entry = root / key
     if not _is_whole(entry, product):
+        from filelock import FileLock
+
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / f"{key}.lock"):
             # Another process may have built it while this one waited.
@@ -56,6 +55,8 @@ def note(kind: str, key: str, text: str) -> None:
 
     Readers see the old text or the new one, whatever other processes write.
     """
+    import tempfile
+
     directory = cache_directory() / kind
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -75,6 +76,9 @@ def noted(kind: str, key: str) -> str | None:
 
 
 def _build(root: Path, entry: Path, product: str, build: Callable[[Path], None]) -> None:
+    import shutil
+    import tempfile
+
     shutil.rmtree(entry, ignore_errors=True)
     unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=root))
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import functools
 import os
-import platform
 import re
 import shlex
 import shutil
@@ -14,6 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from bbrewrite.runtime.processor import processor_name
 
 _CANDIDATES = ("c++", "g++", "clang++")
 _FLAGS = (
@@ -116,17 +117,3 @@ def _what_fails(name: str, diagnostics: str) -> str:
         return f"the C++ compiler {name} has no OpenMP. {_HOW_TO_GET_OPENMP}"
     first = next((line for line in diagnostics.splitlines() if line.strip()), "no message")
     return f"the C++ compiler {name} cannot build a library: {first.strip()}. {_HOW_TO_GET_ONE}"
-
-
-@functools.cache
-def processor_name() -> str:
-    """The processor's model and features, as far as the system tells them."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return f"{platform.machine()} {platform.processor()}"
-    first = text.split("\n\n", 1)[0].splitlines()
-    told = [
-        line for line in first if line.startswith(("model name", "flags", "Features", "CPU implementer", "CPU part"))
-    ]
-    return "\n".join([platform.machine(), *told])

@@ -13,8 +13,9 @@ from bbrewrite.core.programs import Assumption
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.resources import resource_directory
 from bbrewrite.runtime.cache import cached_product, content_key, kept_product, note, noted
-from bbrewrite.runtime.compiler import Compiler, CompilerMissing, find_compiler, processor_name
+from bbrewrite.runtime.compiler import Compiler, CompilerMissing, find_compiler
 from bbrewrite.runtime.library import CompiledProgram
+from bbrewrite.runtime.processor import processor_name
 from bbrewrite.runtime.signature import Argument, Signature
 
 _LIBRARY = "library.so"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bbrewrite.core.elements import Element
-from bbrewrite.core.programs import Role
+from bbrewrite.core.roles import Role
 
 
 @dataclass(frozen=True)

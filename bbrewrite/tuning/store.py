@@ -19,7 +19,7 @@ from bbrewrite.lang.diagnostics import counted
 from bbrewrite.plan.choices import PlanChoice
 from bbrewrite.request import Request
 from bbrewrite.runtime.cache import TUNED, content_key, note, noted
-from bbrewrite.runtime.compiler import processor_name
+from bbrewrite.runtime.processor import processor_name
 
 
 @dataclass(frozen=True)

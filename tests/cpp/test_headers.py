@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bbrewrite.resources import resource_directory
-from bbrewrite.runtime.compiler import Compiler, CompilerMissing, find_compiler, processor_name
+from bbrewrite.runtime.compiler import Compiler, CompilerMissing, find_compiler
+from bbrewrite.runtime.processor import processor_name
 
 HERE = Path(__file__).parent
 HEADERS = resource_directory("targets") / "cpp"
