@@ -172,7 +172,7 @@ def why_not(**options: Any) -> None:
     why_not_command(**options)
 
 
-@cli.command()
+@cli.command(short_help="Print the unfused block program.")
 @click.argument("paths", nargs=-1, required=True, metavar="[RULES] PROGRAM", type=click.Path(path_type=Path))
 @_SIZES
 def lower(**options: Any) -> None:
@@ -182,7 +182,7 @@ def lower(**options: Any) -> None:
     lower_command(**options)
 
 
-@cli.command()
+@cli.command(short_help="Write the fused program as source to take away.")
 @_RULES
 @_PROGRAM
 @_FUSION
@@ -197,7 +197,7 @@ def codegen(**options: Any) -> None:
     codegen_command(**options)
 
 
-@cli.command()
+@cli.command(short_help="Parse, type-check and try rules, and a program.")
 @_RULES
 @click.argument("program", type=click.Path(path_type=Path), required=False)
 @_SIZES
@@ -210,7 +210,7 @@ def check(**options: Any) -> None:
     check_command(**options)
 
 
-@cli.command()
+@cli.command(short_help="Test the soundness of every rule.")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RULES...")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of the instances.")
 @click.option(
@@ -232,7 +232,7 @@ def fuzz(**options: Any) -> None:
     fuzz_command(**options)
 
 
-@cli.command()
+@cli.command(short_help="Lay out rule files and programs in place.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; name what would change and exit with 1.")
 def fmt(**options: Any) -> None:
@@ -242,7 +242,7 @@ def fmt(**options: Any) -> None:
     fmt_command(**options)
 
 
-@cli.command()
+@cli.command(short_help="Time the unfused and the fused program, or tune it.")
 @_RULES
 @_PROGRAM
 @_EXECUTION

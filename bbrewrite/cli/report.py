@@ -17,7 +17,7 @@ from bbrewrite.cli.wrapping import wrapped
 from bbrewrite.lang.diagnostics import counted
 from bbrewrite.pipeline import Fusion, Movement, RunResult
 from bbrewrite.plan.planner import Plan
-from bbrewrite.plan.printing import print_kernel_program
+from bbrewrite.plan.printing import print_kernels
 from bbrewrite.timing import spread
 from bbrewrite.units import byte_count, operation_count
 from bbrewrite.verify.compare import Comparison
@@ -105,7 +105,7 @@ def print_block_program(console: Console, text: str) -> None:
 
 
 def _print_kernels(console: Console, fusion: Fusion) -> None:
-    text = print_kernel_program(fusion.fused.kernels, fusion.request.rules.table)
+    text = print_kernels(fusion.fused.kernels, fusion.request.rules.table)
     console.print(text.rstrip("\n") + "\n", soft_wrap=True, markup=False)
 
 
@@ -128,7 +128,7 @@ def print_derivation(console: Console, fusion: Fusion) -> None:
     """Which rules took part, how often, and what each means."""
     saturation = fusion.saturation
     console.print(
-        f"rules applied ({saturation.nodes} e-nodes in {saturation.classes} classes,"
+        f"rules that matched ({saturation.nodes} e-nodes in {saturation.classes} classes,"
         f" {saturation.iterations} iterations, {_stop(saturation.stopped_by)}):",
         markup=False,
     )

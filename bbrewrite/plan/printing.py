@@ -23,6 +23,13 @@ def print_kernel_program(program: KernelProgram, table: OperatorTable) -> str:
     return "\n".join(lines) + "\n"
 
 
+def print_kernels(program: KernelProgram, table: OperatorTable) -> str:
+    """The kernels alone, after the buffers between them: for where the program's own declarations are to be seen."""
+    parts = ["".join(f"{_tensor('buffer', tensor)}\n" for tensor in program.buffers)] if program.buffers else []
+    parts += [print_kernel(kernel, table) for kernel in program.kernels]
+    return "\n".join(parts)
+
+
 def print_kernel(kernel: Kernel, table: OperatorTable) -> str:
     """One kernel: its grid, block sizes and statements."""
     return "\n".join(_kernel(kernel, table)) + "\n"

@@ -168,7 +168,7 @@ def test_fuse_prints_a_block_program_that_runs(bbrewrite: Command, rules: Path, 
     text = result.stdout
     assert "block program scaled_sum" in text
     assert "buffers" in text
-    Path("fused.bb").write_text(text[: text.index("\nkernel program")], encoding="utf-8")
+    Path("fused.bb").write_text(text[: text.index("\nkernel ")], encoding="utf-8")
     again = bbrewrite("run", rules, "fused.bb", "--target", "numpy", "--json")
     assert again.exit_code == 0, again.output
     assert json.loads(again.stdout)["before"]["kernels"] == 1
