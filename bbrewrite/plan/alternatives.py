@@ -90,7 +90,9 @@ class _Alternatives(ScheduleSearch):
         if self._machine.target.gpu is None:
             started += self._started_split()
         started.sort(key=lambda choice: choice.rank)
-        nests = [self._with_block_sizes(nest) for start in started[:_NESTS_REFINED] for nest in self._descent(start)]
+        refined = started[:_NESTS_REFINED]
+        refined += [other for start in refined for other in self._shared_out(start)]
+        nests = [self._with_block_sizes(nest) for start in refined for nest in self._descent(start)]
         nests.sort(key=lambda choice: choice.rank)
         found = [*nests, *(other for nest in nests[:_NESTS_VARIED] for other in self._other_blocks(nest))]
         found.sort(key=lambda choice: choice.rank)
@@ -118,7 +120,7 @@ class _Alternatives(ScheduleSearch):
             (choice.grid in set(self._grids()) if choice.split is None else not choice.grid)
             and sorted((*choice.grid, *choice.order)) == sorted(self._used) == sorted(sizes)
             and set(choice.kept) <= parts.keys()
-            and (choice.split is None or choice.split in self._mergeable)
+            and (choice.split is None or choice.split in self._mergeable or self._is_shareable(choice.split))
             and all(size >= 1 for size in sizes.values())
         )
         if not fits:

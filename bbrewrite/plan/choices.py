@@ -14,8 +14,8 @@ from typing import Any, cast
 
 @dataclass(frozen=True)
 class ScheduleChoice:
-    """How one kernel runs: its grid, the order of the other loops, the reduction that processors share if any, what is
-    kept local, and the block size of every index, 1 for a point loop.
+    """How one kernel runs: its grid, the order of the other loops, the index whose loop processors share out if any,
+    what is kept local, and the block size of every index, 1 for a point loop.
     """
 
     grid: tuple[str, ...]

@@ -21,6 +21,12 @@ from bbrewrite.plan.visited_share import NarrowedLoop, visited_share
 STATEMENT_SECONDS = 2.0e-8
 # Memory moves in lines of so many bytes.
 LINE = 64
+# Tiles of products wait for the sums that they add to: from a farther tier these come so much slower than copies.
+WAIT_FOR_SUMS = 4.0
+# Local lists that do not fit beside a processor may fill so much of the next tier, in which inputs lie too.
+LISTS_SHARE = 0.5
+# Copying columns beyond whole panels takes so much longer: they are short pieces of rows.
+NARROW_COPYING = 8.0
 
 
 @dataclass(frozen=True)
@@ -87,10 +93,12 @@ class NestCosts:
         merged = [replace(event, amount=event.amount * threads) for event in events.merged]
         traffic = (*events.loads, *events.stores, *merged)
         groups = (
-            (*events.vector_work, *packing),
+            (*events.vector_work, *packing, *events.copying),
             events.statements,
             events.products,
             traffic,
+            events.kept,
+            events.accumulated,
             events.flops,
             events.iterations,
         )
@@ -107,9 +115,10 @@ class NestCosts:
         self._residence = Residence(traffic, distances, self._column, extents, target)
         # The rows of matrices are worked on in whole vectors, and rows of all blocks move in whole cache lines.
         self._rows = [self._column[e.axes[-1]] if len(e.axes) > 1 else -1 for e in groups[0]]
+        self._copied_columns = [self._column[e.axes[0]] for e in events.copying]
         sizes = [(e.amount, self._column[e.axes[-1]] if e.axes else -1) for e in (*events.loads, *events.stores)]
         self._lines = [*sizes, *((1.0, -1) for _ in merged)]
-        self._is_split = bool(events.merged)
+        self._is_split = events.is_shared_out
         self._points = frozenset(name for name in names if not indices.is_blocked(name))
         self._all_extents = dict(extents)
         self._shares: dict[tuple[NarrowedLoop, tuple[int, ...]], float] = {}
@@ -153,10 +162,10 @@ class NestCosts:
                 totals[inside] *= self._visited(loop, blocks, spanned)
         if self._is_split:
             totals *= self._repeats
-        _, _, _, traffic, flops, iterations = (totals[part] for part in self._parts)
+        _, _, _, traffic, _, _, flops, iterations = (totals[part] for part in self._parts)
         # What the busiest processor does.
         own = totals * self._share_of_one(trips, spans)
-        vector, statements, products, own_traffic, *_ = (own[part] for part in self._parts)
+        vector, statements, products, own_traffic, kept, accumulated, *_ = (own[part] for part in self._parts)
         if self._target.gpu is None:
             vector, own_traffic = vector * self._padding(spans), own_traffic * self._line_shares(spans)
         target = self._target
@@ -170,6 +179,7 @@ class NestCosts:
         for tier, share in zip(target.shared_tiers, shares, strict=True):
             seconds += self._tier_seconds(tier, (own_traffic * share).sum(axis=0), (traffic * share).sum(axis=0))
         local = self._local_bytes(spans, trips)
+        seconds += self._far_seconds(kept, accumulated, spans, trips)
         seconds = np.where(self._fits(spans, trips), seconds, np.inf)
         best = int(np.lexsort((moved, local, seconds))[0])
         scale = 0 if self._empty else 1
@@ -227,10 +237,13 @@ class NestCosts:
         return np.array(found)[which.reshape(-1)]
 
     def _padding(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By how much longer vector work takes where rows of blocks are no whole vectors."""
+        """By how much longer vector work takes where rows of blocks are no whole vectors, or packed ones no panels."""
         lanes = self._target.vector_lanes
         padded = np.ceil(spans / lanes) * lanes / spans
         found = [padded[row] if row >= 0 else np.ones(spans.shape[1]) for row in self._rows]
+        for place, column in enumerate(self._copied_columns, len(found) - len(self._copied_columns)):
+            narrow = spans[column] % self._target.matrix_columns / spans[column]
+            found[place] = found[place] * (1 + (NARROW_COPYING - 1) * narrow)
         return np.array(found).reshape(len(found), spans.shape[1])
 
     def _line_shares(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -272,12 +285,50 @@ class NestCosts:
         return hidden * columns / (vectors * target.vector_lanes)
 
     def _fits(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether local memory suffices."""
-        return self._local_bytes(spans, trips) <= self._target.local_capacity_bytes
+        """Whether local memory suffices for what is worked on, and for lists with a part of the tier behind it."""
+        target = self._target
+        near, lists = self._near_bytes(spans, trips), self._list_bytes(spans, trips)
+        behind = LISTS_SHARE * target.shared_tiers[0].capacity_bytes / self._threads if self._has_tier_behind else 0.0
+        fits = near + lists <= target.local_capacity_bytes
+        return fits | ((near <= target.local_capacity_bytes) & (lists <= behind))
+
+    @property
+    def _has_tier_behind(self) -> bool:
+        """Whether a cache of all processors stands between them and main memory."""
+        return len(self._target.shared_tiers) > 1
+
+    def _far_seconds(
+        self,
+        kept: NDArray[np.float64],
+        accumulated: NDArray[np.float64],
+        spans: NDArray[np.float64],
+        trips: NDArray[np.float64],
+    ) -> NDArray[np.float64] | float:
+        """How long what is read from and written to lists takes where they have no room beside the processor."""
+        if not self._has_tier_behind:
+            return 0.0
+        room = np.maximum(0.0, self._target.local_capacity_bytes - self._near_bytes(spans, trips))
+        share = 1 - np.minimum(1.0, room / np.maximum(1.0, self._list_bytes(spans, trips)))
+        far = share * (kept.sum(axis=0) + WAIT_FOR_SUMS * accumulated.sum(axis=0))
+        return self._tier_seconds(self._target.shared_tiers[0], far, far)
 
     def _local_bytes(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64]:
-        blocks = np.exp(self._span_matrix @ np.log(spans) + self._list_matrix @ np.log(trips))
-        total = np.sum(self._local_sizes * blocks, axis=0)
+        return self._near_bytes(spans, trips) + self._list_bytes(spans, trips)
+
+    def _near_bytes(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The blocks that are no lists, or lists of one, and what is packed."""
+        lengths = self._list_lengths(trips)
+        total = (self._block_bytes(spans) * (lengths <= 1)).sum(axis=0)
         # Packing buffers are used one after another, so the largest counts.
         packed = [spans[columns] * spans[contracted] for _, columns, contracted in self._products]
         return total + (Element.F32.size_bytes * np.max(packed, axis=0) if packed else 0)
+
+    def _list_bytes(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64]:
+        lengths = self._list_lengths(trips)
+        return (self._block_bytes(spans) * lengths * (lengths > 1)).sum(axis=0)
+
+    def _list_lengths(self, trips: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.rint(np.exp(self._list_matrix @ np.log(trips)))
+
+    def _block_bytes(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._local_sizes * np.exp(self._span_matrix @ np.log(spans))

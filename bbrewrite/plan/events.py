@@ -64,16 +64,24 @@ class NestEvents:
     """Everything in a nest that costs. Products have axes (rows, columns, contracted)."""
 
     products: tuple[Event, ...]
-    packing: tuple[Event, ...]  # elements
+    packing: tuple[Event, ...]  # elements that are transposed on the way
+    copying: tuple[Event, ...]  # vector instructions for those that are packed as they lie
     vector_work: tuple[Event, ...]
     loads: tuple[Event, ...]  # bytes from global memory
     stores: tuple[Event, ...]
     merged: tuple[Event, ...]  # bytes of one processor's blocks that a split kernel combines
+    kept: tuple[Event, ...]  # bytes written to and read from local lists, but for
+    accumulated: tuple[Event, ...]  # those of sums of products
     statements: tuple[Event, ...]
     flops: tuple[Event, ...]  # arithmetic operations, whatever unit does them
     iterations: tuple[Event, ...]  # of loops that visit only some of their blocks
     local_blocks: tuple[LocalBlock, ...]
     tensors: Mapping[str, Tensor]  # those loaded and stored
+
+    @property
+    def is_shared_out(self) -> bool:
+        """Whether all processors run the nest together and share out iterations of loops in it."""
+        return any(event.shared is not None for event in self.statements)
 
 
 def summarise(
@@ -94,10 +102,13 @@ class _Summary:
         self._tensors = tensors
         self._products: list[Event] = []
         self._packing: list[Event] = []
+        self._copying: list[Event] = []
         self._vector: list[Event] = []
         self._loads: list[Event] = []
         self._stores: list[Event] = []
         self._merged: list[Event] = []
+        self._kept: list[Event] = []
+        self._accumulated: list[Event] = []
         self._statements: list[Event] = []
         self._flops: list[Event] = []
         self._iterations: list[Event] = []
@@ -114,10 +125,13 @@ class _Summary:
         return NestEvents(
             tuple(self._products),
             tuple(self._packing),
+            tuple(self._copying),
             tuple(self._vector),
             tuple(self._loads),
             tuple(self._stores),
             tuple(self._merged),
+            tuple(self._kept),
+            tuple(self._accumulated),
             tuple(self._statements),
             tuple(self._flops),
             tuple(self._iterations),
@@ -144,12 +158,14 @@ class _Summary:
                 case Let(target, expression) | Update(target, expression):
                     if target.name not in self._views:
                         self._vector.append(place.around(target.list_indices).event(PASS_WORK, target.type.axes))
+                    self._lists(target, expression, place, loaded)
                     self._statement(expression, place, loaded)
                 case Store(tensor, expression):
                     axes = self._typing.block(expression).axes
                     stored = place.around(tensor.indices).event(float(tensor.element.size_bytes), axes)
                     self._stores.append(replace(stored, once=True, tensor=tensor.name))
                     self._touched[tensor.name] = tensor
+                    self._lists(None, expression, place, loaded)
                     self._statement(expression, place, loaded)
                 case Merge(target, source, _):
                     # Each processor reads the blocks of all; how many there are is known when costs are evaluated.
@@ -157,6 +173,22 @@ class _Summary:
                     self._merged.append(place.event(size, target.type.axes))
                 case Barrier():
                     pass
+
+    def _lists(self, target: LocalBlock | None, expression: Term, place: _Place, loaded: set[Term]) -> None:
+        """What a statement reads from and writes to local lists."""
+        terms = list(walk(expression))
+        lists = [term for term in dict.fromkeys(terms) if isinstance(term, Local) and term.indices]
+        moved = [term for term in lists if term not in loaded]
+        loaded |= set(lists)
+        if target is not None and target.list_indices:
+            moved.append(Local(target.name, target.list_indices))
+        adds_product = any(isinstance(term, Apply) and term.operator == "dot" for term in terms)
+        for block in moved:
+            held = self._blocks[block.name]
+            size = float(compute_element(held.type.element).size_bytes)
+            event = place.around(held.list_indices).event(size, held.type.axes)
+            is_sum = adds_product and target is not None and target.name == block.name
+            (self._accumulated if is_sum else self._kept).append(event)
 
     def _statement(self, expression: Term, place: _Place, loaded: set[Term]) -> None:
         self._statements.append(place.event(1.0, ()))
@@ -193,7 +225,7 @@ class _Summary:
             # The second operand is packed on load, the first written to a block where it is none in memory. Columns
             # that lie side by side are copied; others are transposed on the way.
             if is_transpose(term.operands[1]):
-                self._vector.append(place.event(COPY_WORK, (columns, contracted)))
+                self._copying.append(place.event(COPY_WORK, (columns, contracted)))
             else:
                 self._packing.append(place.event(1.0, (columns, contracted)))
             if not isinstance(term.operands[0], Read | Local):

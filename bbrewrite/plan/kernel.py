@@ -99,9 +99,8 @@ type Statement = Let | Update | Store | Loop | Merge | Barrier
 class Kernel:
     """One parallel launch: `body` runs for every combination of blocks of the `grid` indices.
 
-    A kernel whose reduction is split has no grid: all processors run the body together, each with its own local
-    blocks. They share out the iterations of its `shared` loops, and a `Store` outside those is done by the first
-    processor alone.
+    A split kernel has no grid: all processors run the body together, each with its own local blocks. They share out
+    the iterations of its `shared` loops, and a `Store` outside those is done by the first processor alone.
 
     `indices` holds the chosen block sizes. `reads` and `writes` are the tensors touched, in order of
     first use: together with the root extents they are the kernel's arguments. Along the indices in `whole` a block
@@ -119,8 +118,11 @@ class Kernel:
 
     @property
     def is_split(self) -> bool:
-        """Whether processors work together on one reduction."""
-        return any(isinstance(statement, Merge) for statement in walk_statements(self.body))
+        """Whether processors run the body together."""
+        return any(
+            isinstance(statement, Merge) or (isinstance(statement, Loop) and statement.shared)
+            for statement in walk_statements(self.body)
+        )
 
     @property
     def is_uneven(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
-from math import prod
+from math import isinf, prod
 
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import OperatorTable
@@ -29,7 +29,7 @@ from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.scheduled import Scheduled
 from bbrewrite.plan.spanning import may_span, spanned
-from bbrewrite.plan.split import split_reduction
+from bbrewrite.plan.split import repeats_work_along, share_out, split_reduction
 from bbrewrite.plan.tried_sizes import BLOCK_SIZES, TriedSizes, columns
 from bbrewrite.plan.two_launches import SHARED_UP_TO, SHARES, TwoLaunches, split_in_two
 
@@ -39,6 +39,8 @@ PERMUTED_INDICES = 4
 NESTS_REFINED = 2
 # Those that start so much slower than the fastest did not win on any program at hand.
 REFINED_WITHIN = 1.1
+# A value is kept local where that saves at least such a share of the time: less is beyond the model.
+KEPT_FOR = 0.001
 # Splitting a reduction is tried where the grid has fewer cells than this for each processor.
 SPLIT_BELOW = 2
 
@@ -49,7 +51,7 @@ class NestChoice:
 
     grid: tuple[str, ...]
     order: tuple[str, ...]
-    split: str | None  # the reduction that processors share
+    split: str | None  # the index whose loop processors share out
     kept: frozenset[Term]
     nest: Nest
     costs: NestCosts
@@ -114,6 +116,7 @@ class ScheduleSearch:
         # What to keep is found at coarse block sizes, so at finer ones less may be better.
         limit = started[0].cost.seconds * REFINED_WITHIN
         refined = [start for start in started[:NESTS_REFINED] if start.cost.seconds <= limit]
+        refined += self._shared_out(started[0])
         descended = [choice for start in refined for choice in self._descent(start)]
         best = min(map(self._with_block_sizes, descended), key=lambda choice: choice.rank)
         whole = self._finished(best, self._notes(best))
@@ -194,6 +197,15 @@ class ScheduleSearch:
         outermost = {order: next((i for i in order if i in self._reduced), None) for order in self._orders(())}
         yield from self._different((), [(order, i) for order, i in outermost.items() if i in self._mergeable])
 
+    def _shared_out(self, best: NestChoice) -> Iterator[NestChoice]:
+        """Nests that share out a loop over one index of a grid where cells along it repeat work."""
+        for index in best.grid:
+            if self._is_shareable(index) and repeats_work_along(best.nest.body, index):
+                around = tuple(other for other in best.grid if other != index)
+                choice = self._built((), (*around, index, *best.order), best.kept, index)
+                if choice is not None:
+                    yield choice
+
     def _different(
         self, grid: tuple[str, ...], orders: list[tuple[tuple[str, ...], str | None]]
     ) -> Iterator[NestChoice]:
@@ -209,6 +221,11 @@ class ScheduleSearch:
                 choice = self._built(grid, order, frozenset(), split)
                 if choice is not None:
                     yield choice
+
+    def _is_shareable(self, index: str) -> bool:
+        """Whether processors may share out a loop over an index instead of cells of a grid."""
+        may_share = self._machine.target.gpu is None and self._machine.threads > 1
+        return may_share and self._indices.is_blocked(index) and any(index in grid for grid in self._grids())
 
     def _cells(self, choice: NestChoice) -> int:
         """How many cells a choice's grid has."""
@@ -260,7 +277,7 @@ class ScheduleSearch:
             options = sorted(self._keepable(best), key=lambda term: term.digest)
             trials = [self._built(best.grid, best.order, best.kept | {term}, best.split) for term in options]
             better = min((trial for trial in trials if trial is not None), key=lambda choice: choice.rank, default=best)
-            if better.rank >= best.rank:
+            if better.rank >= best.rank or better.cost.seconds > best.cost.seconds * (1 - KEPT_FOR):
                 return
             best = better
 
@@ -287,14 +304,15 @@ class ScheduleSearch:
     def _built(
         self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
     ) -> NestChoice | None:
-        """The nest of these choices at its best coarse block sizes; None where the reduction cannot be split."""
+        """The nest of these choices at its best coarse block sizes; None where `split` cannot be shared out."""
         naming = name_values(self._kernel, kept, self._table)
         nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
         if self._has_masks:
             body = narrowed(nest.body, grid, self._table, self._typing, self._tensors)
             nest = replace(nest, body=with_ranges_only(body) if self._machine.target.gpu else body)
         if split is not None:
-            body = split_reduction(nest.body, split, nest.accumulators)
+            is_reduced = split in self._reduced
+            body = split_reduction(nest.body, split, nest.accumulators) if is_reduced else share_out(nest.body, split)
             if body is None:
                 return None
             nest = replace(nest, body=body)
@@ -322,7 +340,7 @@ class ScheduleSearch:
     def _notes(self, choice: NestChoice) -> tuple[str, ...]:
         """What would be loaded once if local memory were larger, and a schedule that does not fit at all."""
         capacity = self._machine.target.local_capacity_bytes
-        if choice.cost.local_bytes > capacity:
+        if isinf(choice.cost.seconds):
             return (
                 f"kernel {self._kernel.name} needs {_kibibytes(choice.cost.local_bytes)} of local memory and the"
                 f" target has {_kibibytes(capacity)}: no schedule fits, so blocks spill to global memory",

@@ -1,8 +1,9 @@
-"""Splitting a reduction over processors, for kernels whose outputs alone offer too little parallel work.
+"""Kernels that all processors run together, sharing out the iterations of one loop, instead of cells of a grid.
 
-All processors run the nest together. The reduction's loop is shared out, so that each has accumulators of its own;
-after a barrier these are merged where they are used, and the loops that store results are shared out too. What
-comes before the reduction every processor does for itself.
+A loop over blocks of outputs is shared out where some work does not depend on it: every processor then does that once,
+and not once for each cell. A reduction is split where outputs alone offer too little parallel work: each processor has
+accumulators of its own, after a barrier these are merged where they are used, and the loops that store results are
+shared out too. What comes before the shared loop every processor does for itself.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bbrewrite.core.terms import Local, Term, rewrite_bottom_up, walk
+from bbrewrite.core.terms import Local, Read, Term, rewrite_bottom_up, walk
 from bbrewrite.plan.kernel import Barrier, Let, LocalBlock, Loop, Merge, Statement, Store, Update, walk_statements
 
 
@@ -35,6 +36,37 @@ def split_reduction(
     merging = _Merging({name: inside[name] for name in used}, accumulators)
     finish = merging.block(tuple(_shared_out(statement) for statement in after), ())
     return (*body[:at], replace(loop, shared=True), Barrier(), *finish, Barrier())
+
+
+def share_out(body: tuple[Statement, ...], index: str) -> tuple[Statement, ...] | None:
+    """The nest with all loops over an index of all outputs shared out, or None where masks narrow one of them.
+
+    Every processor has the same share of each, so that what it keeps for its blocks is there where it is used.
+    """
+    loops = [s for s in walk_statements(body) if isinstance(s, Loop) and s.index == index]
+    if not loops or any(loop.bounds is not None for loop in loops):
+        return None
+
+    def shared(statement: Statement) -> Statement:
+        if not isinstance(statement, Loop):
+            return statement
+        return replace(statement, body=tuple(map(shared, statement.body)), shared=statement.index == index)
+
+    return tuple(map(shared, body))
+
+
+def repeats_work_along(body: tuple[Statement, ...], index: str) -> bool:
+    """Whether a nest computes anything but numbers that is the same for all blocks of an index of its grid."""
+    dependent: set[str] = set()
+    statements = [s for s in walk_statements(body) if isinstance(s, Let | Update)]
+    changed = True
+    while changed:
+        found = {s.target.name for s in statements if index in s.expression.free or not dependent.isdisjoint(_names(s))}
+        changed = not found <= dependent
+        dependent |= found
+    return any(
+        s.target.name not in dependent and s.target.type.axes and not isinstance(s.expression, Read) for s in statements
+    )
 
 
 def _split_inside(

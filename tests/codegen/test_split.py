@@ -1,4 +1,4 @@
-"""Reductions that processors share: every number of threads computes what the kernel executor does."""
+"""Loops that processors share out: every number of threads computes what the kernel executor does."""
 
 from __future__ import annotations
 
@@ -119,7 +119,30 @@ def _number() -> KernelProgram:
     return single("split_number", indices(n=5), "", body, tensor("x", "n"), output("s", ""))
 
 
-PROGRAMS = {case.name: case for case in (_feed_forward(), _extremes(), _number())}
+def _outputs() -> KernelProgram:
+    """Lists that every processor makes for itself, and a loop over outputs: each keeps what it needs for its blocks."""
+    scaled, total, product = block("scaled", "m d", of="d"), block("total", "m"), block("product", "m f", of="f")
+    normalised = op("row_scale", use(scaled), use(total))
+    body = (
+        Let(total, Number(0.0)),
+        Loop("d", (Let(scaled, op("exp", read("X", "m", "d"))), add_to(total, op("row_sum", use(scaled))))),
+        Loop(
+            "f",
+            (
+                Let(product, Number(0.0)),
+                Loop("d", (add_to(product, op("dot", normalised, op("transpose", read("W", "d", "f")))),)),
+            ),
+            shared=True,
+        ),
+        Loop("f", (Store(output("Y", "m f"), op("silu", use(product))),), shared=True),
+    )
+    return single(
+        "shared_outputs", indices(m=8, d=8, f=11), "", (Loop("m", body),),
+        tensor("X", "m d"), tensor("W", "d f"), output("Y", "m f"),
+    )  # fmt: skip
+
+
+PROGRAMS = {case.name: case for case in (_feed_forward(), _extremes(), _number(), _outputs())}
 
 
 @functools.cache
