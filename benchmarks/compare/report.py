@@ -95,8 +95,9 @@ def draw_chart(rows: Sequence[Row], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    # The same file for the same rows.
+    # The same file for the same rows, and letters as letters.
     matplotlib.rcParams["svg.hashsalt"] = "bbrewrite"
+    matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot
 
     shown = [row for row in rows if row.ratio]
