@@ -39,7 +39,7 @@ _UNARY = ("negate", "abs", "tanh", "sigmoid", "relu", "silu", "sin", "erf", "sig
 _BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "weight")
 
 
-class _Random:
+class RandomTerms:
     """Draws terms. Values stay moderate, because what grows (products, sums) goes through tanh."""
 
     def __init__(self, seed: int) -> None:
@@ -136,7 +136,7 @@ class _Random:
 
 def random_program(seed: int) -> KernelProgram:
     """Two accumulators over k, the second updated with the first, and two results."""
-    draw, terms = random.Random(seed), _Random(seed)
+    draw, terms = random.Random(seed), RandomTerms(seed)
     element = draw.choice((F32, F64))
     acc, vector = block("acc", "m n", element=element), block("v", "m", element=element)
     first, second = terms.term(("m", "n"), 3), terms.term(("m",), 3)
@@ -163,7 +163,7 @@ def random_program(seed: int) -> KernelProgram:
         if isinstance(node, Read)
     )
     tensors = {
-        node.tensor: tensor(node.tensor, " ".join(map(str, node.addresses)), _type(node.tensor, element))
+        node.tensor: tensor(node.tensor, " ".join(map(str, node.addresses)), type_of(node.tensor, element))
         for node in reads
     }
     return single(
@@ -177,7 +177,7 @@ def random_program(seed: int) -> KernelProgram:
     )
 
 
-def _type(name: str, element: Element) -> Element:
+def type_of(name: str, element: Element) -> Element:
     return {"i": I32, "b": BOOL}.get(name[0], element)
 
 
