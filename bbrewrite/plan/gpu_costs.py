@@ -36,8 +36,9 @@ _REGISTER_UNIT, _RESERVED_SHARED_BYTES = 8, 1024
 _STRIP, _GROUP = 16, 8
 _WARPS = 4
 _WARP_SIZE = 32
-# Blocks that reach the full rate of the tensor cores; smaller ones wait for their operands.
-_FULL_ROWS, _FULL_COLUMNS = 64, 64
+# Blocks of so many columns reach the full rate of the tensor cores; in smaller ones the fragments of the left operand,
+# which are loaded for each strip of rows, are used too seldom.
+_FULL_COLUMNS = 64
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ class GpuNestCosts(NestCosts):
                 axes = tuple(self._column[axis] for axis in event.axes[:2])
                 self._others.append(_Held(axes, (), Element.F32.size_bytes))
         self._shared = self._tiles(statements, blocks, views, events)
-        floats = {tensor.element for tensor in tensors.values() if tensor.element.is_float}
+        read = {leaf.tensor for s in statements for leaf in walk(s.expression) if isinstance(leaf, Read)}
+        floats = {tensors[name].element for name in read if tensors[name].element.is_float}
         is_narrow = floats <= {Element.F16} or floats <= {Element.BF16}
         is_tf32 = gpu.tf32 and floats <= {Element.F32}
         # Of tf32 half as many fit into an instruction of the tensor cores; all else is left to the vector unit.
@@ -228,7 +230,8 @@ class GpuNestCosts(NestCosts):
     def _matrix_efficiency(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of the tensor cores' rate that products of such blocks reach."""
         rows, columns, contracted = spans
-        filled = np.minimum(1.0, rows / _FULL_ROWS) * np.minimum(1.0, columns / _FULL_COLUMNS)
+        # Strips are multiplied whole. How many there are decides about warps, of which few make work slower anyway.
+        filled = rows / (np.ceil(rows / _STRIP) * _STRIP) * np.minimum(1.0, columns / _FULL_COLUMNS)
         return filled / (1 + _STRIP / contracted) * self._product_rate
 
 

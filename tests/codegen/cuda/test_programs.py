@@ -32,14 +32,14 @@ _PROGRAMS = [
 # was written. More is no fault by itself, but must be meant.
 _LIMITS = {
     "attention": {"narrow": (160, 48), "f32": (160, 112), "tf32": (192, 96)},
-    "layernorm_matmul": {"narrow": (192, 112), "f32": (96, 144), "tf32": (176, 144)},
-    "rmsnorm_swiglu": {"narrow": (255, 112), "f32": (255, 144), "tf32": (240, 144)},
+    "layernorm_matmul": {"narrow": (192, 144), "f32": (96, 144), "tf32": (176, 144)},
+    "rmsnorm_swiglu": {"narrow": (192, 144), "f32": (255, 144), "tf32": (240, 144)},
     "masked_attention": {"narrow": (184, 64), "f32": (255, 128), "tf32": (255, 112)},
     "grouped_query_attention": {"narrow": (160, 48), "f32": (160, 112), "tf32": (192, 96)},
     "rmsnorm_qkv": {"narrow": (184, 80), "f32": (176, 144), "tf32": (240, 144)},
-    "attention_few_rows": {"narrow": (248, 96), "f32": (160, 112), "tf32": (200, 96)},
-    "layernorm_matmul_few_rows": {"narrow": (112, 160), "f32": (96, 144), "tf32": (128, 112)},
-    "rmsnorm_swiglu_few_rows": {"narrow": (160, 112), "f32": (144, 144), "tf32": (184, 144)},
+    "attention_few_rows": {"narrow": (160, 48), "f32": (176, 163), "tf32": (200, 96)},
+    "layernorm_matmul_few_rows": {"narrow": (112, 96), "f32": (96, 144), "tf32": (128, 112)},
+    "rmsnorm_swiglu_few_rows": {"narrow": (192, 144), "f32": (144, 144), "tf32": (184, 144)},
 }
 _LEAST_COVERED = 0.85
 _MOST_PASSES = {"f32": 1.05, "tf32": 1.34}  # through the banks of shared memory, for each request

@@ -126,3 +126,23 @@ def test_a_split_is_no_slower_as_planned() -> None:
     whole = fuse(make_request(parse_program(Source("m", text), rules.table), rules), TARGET)
     assert not whole.fused.kernels.indices.shares
     np.testing.assert_array_less(_fused("matmul").fused.seconds, 1e-3)
+
+
+@pytest.mark.parametrize(("rows", "keys"), [(1, 16384), (16, 16384), (16, 65536)])
+def test_attention_of_few_queries_stores_no_scores(rows: int, keys: int) -> None:
+    rules = shipped_rules()
+    text = _TEXTS["decoding"].replace("h = 8, m = 1, n = 8192", f"h = 2, m = {rows}, n = {keys}")
+    fused = fuse(make_request(parse_program(Source("decoding", text), rules.table), rules), TARGET).fused.kernels
+    assert len(fused.kernels) == 2
+    assert all("n" not in buffer.indices for buffer in fused.buffers)
+
+
+def test_results_in_single_precision_leave_products_on_tensor_cores() -> None:
+    """A product's price is that of its operands' type, whatever it is added to and stored as."""
+    rules = shipped_rules()
+    text = _TEXTS["matmul"].replace("m = 4, k = 8192, n = 512", "m = 4096, k = 4096, n = 4096")
+    seconds = [
+        fuse(make_request(parse_program(Source("m", own), rules.table), rules), TARGET).fused.seconds
+        for own in (text, text.replace("C[m, n] : f32", "C[m, n] : bf16"))
+    ]
+    assert seconds[1] <= seconds[0] <= 1.2 * seconds[1]
