@@ -236,14 +236,28 @@ class _StatementFlattener:
             target = self._memory.temporary(term.operator, self._typing.block(fold).axes, kept)
             self._scope.steps.append(Fold(target, fold))
             return Local(target.name) if kept is element else _cast(element, Local(target.name))
-        rank = len(self._typing.block(term).axes)
-        operands = tuple(self._in_block(o) if self._is_costly_spread(o, rank) else o for o in operands)
+        axes = self._typing.block(term).axes
+        operands = tuple(self._in_block(o) if self._is_costly_spread(o, axes) else o for o in operands)
         rebuilt = Apply(term.operator, operands, term.indices)
         return self._in_block(rebuilt) if term in self._shared else rebuilt
 
-    def _is_costly_spread(self, operand: Term, rank: int) -> bool:
-        axes = self._typing.block(operand).axes
-        return 0 < len(axes) < rank and work_of(operand, self._table) >= _COSTLY
+    def _is_costly_spread(self, operand: Term, axes: tuple[str, ...]) -> bool:
+        """Whether what is used again in every row or column had better be computed once: for it is much, or comes from
+        memory an entry here and an entry there.
+        """
+        own = self._typing.block(operand).axes
+        if not 0 < len(own) < len(axes):
+            return False
+        return work_of(operand, self._table) >= _COSTLY or (own == axes[-1:] and self._is_scattered(operand))
+
+    def _is_scattered(self, term: Term) -> bool:
+        """Whether neighbouring entries of something that a row is computed from are no neighbours in memory."""
+        indices, tensors = self._memory.kernel.indices, self._memory.tensors
+        return any(
+            not is_row_contiguous(leaf, tensors[leaf.tensor], indices)
+            for leaf in walk(term)
+            if isinstance(leaf, Read) and self._typing.block(leaf).axes
+        )
 
     def _is_fold(self, term: Term) -> bool:
         return isinstance(term, Apply) and bool(self._table.operators[term.operator].fold) and not _is_product(term)
