@@ -20,6 +20,7 @@ from itertools import product
 
 from bbrewrite.core.terms import Component, Map, Pair, Read, Reduce, Stored, Term, walk
 from bbrewrite.egraph.view import ENode, FrozenGraph
+from bbrewrite.plan.agreement import NOTHING_CHOSEN, Chosen, ChosenTerms, united
 from bbrewrite.plan.lists import Lists
 from bbrewrite.plan.term_costs import TermCosts
 
@@ -52,7 +53,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Form:
-    """A term of a class with its itemised cost in seconds, and the term that it has for every class in it.
+    """A term of a class with its itemised cost in seconds; `chosen` is the term that it has for every class in it.
 
     `estimate` are the seconds if whatever does not depend on a loop were hoisted out of it and nothing were kept local;
     `keeping` those if all that is needed in several passes were, where that is cheaper than to compute it again.
@@ -60,7 +61,7 @@ class Form:
 
     term: Term
     items: Mapping[Item, float]
-    choices: Mapping[int, Term]
+    chosen: Chosen
     lists_read: frozenset[str]
     keeping: float
 
@@ -121,6 +122,7 @@ class _Extraction:
         self._found: dict[int, list[Form]] = {identifier: [] for identifier in graph.classes}
         self._of_lists: dict[int, list[Form]] = {}
         self._making: dict[frozenset[str], float] = {}
+        self._chosen = ChosenTerms()
         self.is_complete = True
         self._run()
 
@@ -145,7 +147,7 @@ class _Extraction:
     def _improve(self, identifier: int) -> bool:
         """Recomputes a class's forms from those of its operands; true where they changed."""
         offers = [offer for node in self._graph.classes[identifier].nodes for offer in self._offers(identifier, node)]
-        offers += [self._form(identifier, read, {}, {}) for read in self._lists.reads(identifier)]
+        offers += [self._form(identifier, read, {}, NOTHING_CHOSEN) for read in self._lists.reads(identifier)]
         kept = self._pruned([*offers, *self._found[identifier]])
         if [found.term for found in kept] == [found.term for found in self._found[identifier]]:
             return False
@@ -156,21 +158,21 @@ class _Extraction:
         if isinstance(node.head, Component):
             yield from self._sides(node.children[0], node.head.position)
         elif all(self._lists.is_block(child) for child in node.children):
-            for operands, choices in self._agreeing([self._found[child] for child in node.children]):
-                if identifier not in choices:
+            for operands, chosen in self._agreeing([self._found[child] for child in node.children]):
+                if not self._chosen.has(chosen, identifier):
                     term = node.build(tuple(operand.term for operand in operands))
                     items = _united(operands)
                     if isinstance(term, Reduce):
                         items = self._in_loop(term, items)
-                    yield self._form(identifier, term, items, choices)
+                    yield self._form(identifier, term, items, chosen)
 
-    def _agreeing(self, found: list[list[Form]]) -> list[tuple[tuple[Form, ...], dict[int, Term]]]:
+    def _agreeing(self, found: list[list[Form]]) -> list[tuple[tuple[Form, ...], Chosen]]:
         """The combinations of operands' forms in which no value is computed in two ways, while there are such."""
-        combined = [(operands, _common_choices(operands)) for operands in product(*found)]
-        agreeing = [(operands, choices) for operands, choices in combined if choices is not None]
+        combined = [(operands, united(operand.chosen for operand in operands)) for operands in product(*found)]
+        agreeing = [(operands, chosen) for operands, chosen in combined if chosen is not None]
         if agreeing:
             return agreeing
-        return [(operands, {k: v for o in operands for k, v in o.choices.items()}) for operands, _ in combined]
+        return [(operands, self._chosen.latest(operand.chosen for operand in operands)) for operands, _ in combined]
 
     def _sides(self, pair: int, position: int) -> Iterator[Form]:
         """One side of a pair of blocks is that block."""
@@ -178,11 +180,12 @@ class _Extraction:
             if isinstance(node.head, Pair):
                 yield from self._found[node.children[position]]
 
-    def _form(self, identifier: int, term: Term, items: dict[Item, float], choices: Mapping[int, Term]) -> Form:
+    def _form(self, identifier: int, term: Term, items: dict[Item, float], chosen: Chosen) -> Form:
         items.setdefault(Item((), term), self._costs.evaluation(term))
         tensors = frozenset(t.tensor for item in items if isinstance(t := item.term, Read))
         read = tensors.intersection(self._lists.by_name)
-        return Form(term, items, {**choices, identifier: term}, read, self._keeping(items))
+        own = self._chosen.one(identifier, term)
+        return Form(term, items, chosen.with_bits(own), read, self._keeping(items))
 
     def _keeping(self, items: Mapping[Item, float]) -> float:
         computed: set[Term] = set()
@@ -278,11 +281,11 @@ class _Extraction:
             offers: list[Form] = []
             for node in self._graph.classes[identifier].nodes:
                 if isinstance(node.head, Map | Stored | Pair):
-                    for operands, choices in self._agreeing([self._list_forms(child) for child in node.children]):
+                    for operands, chosen in self._agreeing([self._list_forms(child) for child in node.children]):
                         term = node.build(tuple(operand.term for operand in operands))
                         read = frozenset[str]().union(*(operand.lists_read for operand in operands))
                         items = _united(operands)
-                        offers.append(Form(term, items, choices, read, self._keeping(items)))
+                        offers.append(Form(term, items, chosen, read, self._keeping(items)))
             self._of_lists[identifier] = self._pruned(offers)
         return self._of_lists[identifier]
 
@@ -317,16 +320,6 @@ def _cheapest_keeping(offers: list[Form]) -> list[Form]:
 
 def _united(operands: tuple[Form, ...]) -> dict[Item, float]:
     return {item: cost for operand in operands for item, cost in operand.items.items()}
-
-
-def _common_choices(operands: tuple[Form, ...]) -> dict[int, Term] | None:
-    """What operands choose for every class, or None where two of them choose differently."""
-    choices: dict[int, Term] = {}
-    for operand in operands:
-        for identifier, term in operand.choices.items():
-            if choices.setdefault(identifier, term) != term:
-                return None
-    return choices
 
 
 def _operands_first(graph: FrozenGraph, identifiers: list[int]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -153,10 +153,10 @@ class Planner:
                 kept.append(plan)
         return tuple(kept)
 
-    def _considered(self, part: Mapping[str, str]) -> list[_Named]:
-        """The plans of a part, or of all, of which every kernel was scheduled."""
+    def _considered(self, part: Mapping[str, str]) -> Iterator[_Named]:
+        """The plans of a part, or of all, of which every kernel was scheduled; cheapest first."""
         choices = priced_choices(self._prices, tuple(dict.fromkeys(part.values())))
-        return [self._plan_of(choice, part) for choice in islice(choices, CHOICES_COMPARED)]
+        return (self._plan_of(choice, part) for choice in islice(choices, CHOICES_COMPARED))
 
     def _price(self, form: KernelForm) -> float:
         kernel = kernel_term(form, self._lists)
@@ -226,13 +226,12 @@ class Planner:
 
     def _why_stored(self, plan: Plan, part: Mapping[str, str]) -> list[str]:
         """A sentence on the cheapest plan considered with fewer buffers, with its time."""
-        considered = [found.plan for found in self._considered(part)]
-        fewer = [other for other in considered if len(other.kernels.buffers) < len(plan.kernels.buffers)]
+        own = len(plan.kernels.buffers)
+        other = next((o.plan for o in self._considered(part) if len(o.plan.kernels.buffers) < own), None)
+        if other is None:
+            return []
         ours = f"{_milliseconds(plan.seconds)}, estimated"
         stored = ", ".join(tensor.name for tensor in plan.kernels.buffers)
-        if not fewer:
-            return []
-        other = min(fewer, key=lambda plan: plan.rank)
         count = counted(len(other.kernels.kernels), "kernel")
         kept = ", ".join(tensor.name for tensor in other.kernels.buffers)
         without = f"with {kept} alone stored" if kept else "with nothing stored"

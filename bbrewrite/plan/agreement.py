@@ -1,0 +1,71 @@
+"""Which term a form has for every class in it, as bits, so that many combinations of forms are compared quickly.
+
+Two forms agree where no class has one term in the one and another in the other. What forms cost is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bbrewrite.core.terms import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A bit for every class that has a term here, and one for every class together with its term."""
+
+    classes: int = 0
+    terms: int = 0
+
+    def with_bits(self, other: Chosen) -> Chosen:
+        """Both together, whether or not they agree."""
+        return Chosen(self.classes | other.classes, self.terms | other.terms)
+
+
+NOTHING_CHOSEN = Chosen()
+
+
+class ChosenTerms:
+    """The bits of classes and of their terms, given as they are met."""
+
+    def __init__(self) -> None:
+        self._classes: dict[int, int] = {}
+        self._terms: dict[tuple[int, Term], int] = {}
+        self._of_class: dict[int, int] = {}  # a class's bit, and those of all its terms
+
+    def one(self, identifier: int, term: Term) -> Chosen:
+        """A class with its term."""
+        own = self._classes.setdefault(identifier, 1 << len(self._classes))
+        bit = self._terms.setdefault((identifier, term), 1 << len(self._terms))
+        self._of_class[own] = self._of_class.get(own, 0) | bit
+        return Chosen(own, bit)
+
+    def has(self, chosen: Chosen, identifier: int) -> bool:
+        """Whether a class has a term."""
+        return bool(chosen.classes & self._classes.get(identifier, 0))
+
+    def latest(self, several: Iterable[Chosen]) -> Chosen:
+        """For every class the last of its terms."""
+        found = NOTHING_CHOSEN
+        for chosen in several:
+            found = Chosen(found.classes, found.terms & ~self._terms_of(found.classes & chosen.classes))
+            found = found.with_bits(chosen)
+        return found
+
+    def _terms_of(self, classes: int) -> int:
+        terms = 0
+        while classes:
+            lowest = classes & -classes
+            terms |= self._of_class[lowest]
+            classes ^= lowest
+        return terms
+
+
+def united(several: Iterable[Chosen]) -> Chosen | None:
+    """What all choose together; None where they do not agree."""
+    classes = terms = 0
+    for chosen in several:
+        classes |= chosen.classes
+        terms |= chosen.terms
+    return Chosen(classes, terms) if classes.bit_count() == terms.bit_count() else None
