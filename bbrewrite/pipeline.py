@@ -33,10 +33,9 @@ from bbrewrite.memory import check_local_memory, check_memory
 from bbrewrite.plan.alternatives import PlanSpace
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.partition import KernelTerm
-from bbrewrite.plan.planner import plan_program
+from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.scheduled import Scheduled
+from bbrewrite.plan.schedules import KnownSchedules, Schedules
 from bbrewrite.plan.skipped_blocks import skipped_blocks
 from bbrewrite.plan.target import Target, host_target
 from bbrewrite.request import Request
@@ -201,7 +200,8 @@ class _UnfusedPlans:
     def __init__(self, request: Request, target: Target | None) -> None:
         self._request = replace(request, rules=replace(request.rules, rules=()))
         self._target = target
-        self._known: dict[object, Fusion] = {}  # by class
+        self._planned_before: dict[object, Fusion] = {}  # by class
+        self.schedules = KnownSchedules()
 
     def of(self, program: BlockProgram) -> Plan:
         """The unfused plan of a program that names all its extents."""
@@ -210,14 +210,15 @@ class _UnfusedPlans:
 
     def _planned(self, definition: BlockProgram) -> Fusion:
         key = class_key(definition)
-        if key not in self._known:
-            self._known[key] = _fuse_whole(_request_of(self._request, definition), self._target)
-        return self._known[key]
+        if key not in self._planned_before:
+            request = _request_of(self._request, definition)
+            self._planned_before[key] = _fuse_whole(request, self._target, known=self.schedules)
+        return self._planned_before[key]
 
 
 def _fuse_part(request: Request, part: BlockProgram, target: Target | None, unfused: _UnfusedPlans) -> Fusion:
     """The fusion of a candidate's own program."""
-    return _fuse_whole(_request_of(request, part), target, unfused.of(part))
+    return _fuse_whole(_request_of(request, part), target, unfused.of(part), unfused.schedules)
 
 
 def _request_of(request: Request, part: BlockProgram) -> Request:
@@ -226,10 +227,11 @@ def _request_of(request: Request, part: BlockProgram) -> Request:
     return Request(part, part, request.rules, extents, {}, request.threads, request.fast_math, (), request.tuned)
 
 
-def _fuse_whole(request: Request, target: Target | None, unfused: Plan | None = None) -> Fusion:
+def _fuse_whole(
+    request: Request, target: Target | None, unfused: Plan | None = None, known: KnownSchedules | None = None
+) -> Fusion:
     """Plans a program as one candidate; its unfused form too, unless that is known."""
     blocks, rules = request.blocks, request.rules
-    machine = _machine(request, target)
     inlined = inline(blocks)
     siblings = sibling_pairs(blocks)
 
@@ -245,13 +247,11 @@ def _fuse_whole(request: Request, target: Target | None, unfused: Plan | None = 
                 fast_math=request.fast_math,
             )
         )
-        plan, extract_ms = timed(
-            lambda: plan_program(graph, blocks, inlined.indices, rules.table, machine, inlined.roots, scheduled)
-        )
+        plan, extract_ms = timed(lambda: Planner(graph, blocks, inlined.roots, schedules).chosen())
         return plan, graph, saturate_ms, extract_ms
 
     # The unfused plan is among those that fusion chooses from, so its kernels are scheduled once for both forms.
-    scheduled: dict[KernelTerm, Scheduled] = {}
+    schedules = Schedules(inlined.indices, rules.table, _machine(request, target), known)
     if unfused is None and rules.rules:
         unfused = planned(replace(rules, rules=()))[0]
     fused, graph, saturate_ms, extract_ms = planned(rules)
@@ -261,26 +261,27 @@ def _fuse_whole(request: Request, target: Target | None, unfused: Plan | None = 
         note = f"nothing was fused: no plan was found that takes less time than the unfused program ({cheapest_found})"
         fused = replace(fused, notes=(*fused.notes, note))
     fusion = Fusion(request, unfused, fused, graph.report, saturate_ms, extract_ms, graph)
-    return _as_tuned(fusion, scheduled) if target is None and request.tuned and rules.rules else fusion
+    return _as_tuned(fusion, schedules) if target is None and request.tuned and rules.rules else fusion
 
 
-def _as_tuned(fusion: Fusion, scheduled: dict[KernelTerm, Scheduled]) -> Fusion:
+def _as_tuned(fusion: Fusion, schedules: Schedules) -> Fusion:
     """The fusion with the plan that tuning found fastest, where it was tuned and the plan is still there."""
     winner = kept_winner(fusion.request)
     if winner is None:
         return fusion
     if winner.choice == fusion.fused.choice:
         return replace(fusion, winner=winner)
-    followed = plan_space(fusion, scheduled).followed(winner.choice)
+    followed = plan_space(fusion, schedules).followed(winner.choice)
     return fusion if followed is None else replace(fusion, fused=followed, winner=winner)
 
 
-def plan_space(fusion: Fusion, scheduled: dict[KernelTerm, Scheduled] | None = None) -> PlanSpace:
-    """The plans of a program planned as a whole that could be measured. `scheduled` are kernels that were scheduled."""
+def plan_space(fusion: Fusion, schedules: Schedules | None = None) -> PlanSpace:
+    """The plans of a program planned as a whole that could be measured. `schedules` may have some of its kernels'."""
     request = fusion.request
     assert fusion.graph is not None
-    inlined, machine, table = inline(request.blocks), _machine(request, None), request.rules.table
-    return PlanSpace(fusion.graph, request.blocks, inlined.indices, table, machine, inlined.roots, scheduled)
+    inlined = inline(request.blocks)
+    schedules = schedules or Schedules(inlined.indices, request.rules.table, _machine(request, None))
+    return PlanSpace(fusion.graph, request.blocks, inlined.roots, schedules)
 
 
 def _machine(request: Request, target: Target | None) -> Machine:

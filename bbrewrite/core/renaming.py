@@ -6,7 +6,7 @@ to one. What names mean, and which may stand for which, is the caller's business
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from bbrewrite.core.terms import (
     Apply,
@@ -26,6 +26,16 @@ def rename_term(term: Term, indices: Mapping[str, str], read: Callable[[Read], R
     """The term with index names replaced everywhere, and every read by what `read` makes of it before that."""
     rename = _index_renaming(indices)
     return rewrite_bottom_up(term, lambda node: rename(read(node) if isinstance(node, Read) else node))
+
+
+def renamed_parts(parts: Iterable[Term], indices: Mapping[str, str], tensors: Mapping[str, str]) -> Mapping[Term, Term]:
+    """Terms, operands before their users, with what each is under other names of indices and tensors."""
+    rename = _index_renaming(indices)
+    found: dict[Term, Term] = {}
+    for part in parts:
+        new = part.with_children(tuple(found[child] for child in part.children))
+        found[part] = rename(Read(tensors[new.tensor], new.addresses) if isinstance(new, Read) else new)
+    return found
 
 
 def _index_renaming(names: Mapping[str, str]) -> Callable[[Term], Term]:

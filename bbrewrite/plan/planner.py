@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from bbrewrite.core.indices import IndexTable
-from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Tensor
 from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
@@ -16,12 +14,11 @@ from bbrewrite.plan.assemble import closed_terms, kernel_term
 from bbrewrite.plan.extract import Extraction, KernelForm, extract
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.lists import Lists
-from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.partition import KernelTerm, Partition, fused_program, partition
+from bbrewrite.plan.partition import Partition, fused_program, partition
 from bbrewrite.plan.parts import parts
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.schedule import schedule
 from bbrewrite.plan.scheduled import Scheduled
+from bbrewrite.plan.schedules import Schedules
 from bbrewrite.plan.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
 from bbrewrite.plan.term_costs import TermCosts
 
@@ -35,19 +32,6 @@ TOLERANCE = 0.025
 # No schedule reaches its bound. Where the graph is too large to try all, a plan is looked for only if bounds promise
 # that much more than what matters: it spares most of the time of planning.
 PROMISED_AT_LEAST = 0.02
-
-
-def plan_program(
-    graph: FrozenGraph,
-    program: BlockProgram,
-    indices: IndexTable,
-    table: OperatorTable,
-    machine: Machine,
-    originals: Mapping[str, Term],
-    scheduled: dict[KernelTerm, Scheduled] | None = None,
-) -> Plan:
-    """The cheapest plan found for a program's outputs, never one that costs more than the unfused one."""
-    return Planner(graph, program, indices, table, machine, originals, scheduled).chosen()
 
 
 @dataclass(frozen=True)
@@ -73,28 +57,26 @@ class _PartSearch:
 class Planner:
     """Plans of one program on one machine. Kernels that several plans have are scheduled once.
 
-    `indices` are those of the e-graph's terms. `originals` are the terms of the unfused definitions. `scheduled` are
-    kernels of this program that were scheduled before for this machine; those that are scheduled now are added.
+    `originals` are the terms of the unfused definitions. `schedules` know the indices of the e-graph's terms and the
+    machine; they may have kernels of this program that were scheduled before, and those that are scheduled now are
+    added.
     """
 
     def __init__(
         self,
         graph: FrozenGraph,
         program: BlockProgram,
-        indices: IndexTable,
-        table: OperatorTable,
-        machine: Machine,
         originals: Mapping[str, Term],
-        scheduled: dict[KernelTerm, Scheduled] | None = None,
+        schedules: Schedules,
     ) -> None:
         self._program = program
-        self._indices = indices.with_extents(machine.extents)
-        self._table = table
-        self._machine = machine
+        self._indices = schedules.indices
+        self._table = schedules.table
+        self._machine = schedules.machine
         self._originals = originals
-        self._scheduled = {} if scheduled is None else scheduled
+        self._schedules = schedules
         self._partitions: dict[tuple[str, ...], Partition] = {}  # of the plans made, by their terms
-        self._lists = Lists(graph, program, self._indices, table)
+        self._lists = Lists(graph, program, self._indices, self._table)
         self._outputs = {tensor.name: self._lists[graph.roots[tensor.name]].name for tensor in program.outputs}
         self._extraction = self._extracted(graph)
         self._prices = Prices(
@@ -108,7 +90,7 @@ class Planner:
         return extract(graph, self._lists, costs)
 
     def chosen(self) -> Plan:
-        """The plans of all parts together."""
+        """The cheapest plan found for the outputs, that of every part; never one that costs more than the unfused."""
         if len(self._parts) == 1:
             return self._chosen_of(self._parts[0]).plan
         chosen = [self._chosen_of(part) for part in self._parts]
@@ -138,8 +120,8 @@ class Planner:
 
     def _budget(self) -> Callable[[], bool]:
         """Whether more kernels may be scheduled, asked again and again while a part is planned."""
-        most = len(self._scheduled) + KERNELS_SCHEDULED
-        return lambda: len(self._scheduled) < most
+        most = len(self._schedules) + KERNELS_SCHEDULED
+        return lambda: len(self._schedules) < most
 
     def pareto(self) -> tuple[Plan, ...]:
         """The plans worth measuring, the chosen one first: no plan that was considered has fewer or as many buffers,
@@ -161,12 +143,7 @@ class Planner:
     def _price(self, form: KernelForm) -> float:
         kernel = kernel_term(form, self._lists)
         tensors = {tensor.name: tensor for tensor in self._program.inputs} | self._lists.tensors
-        return self._schedule(kernel, tensors).seconds
-
-    def _schedule(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> Scheduled:
-        if kernel not in self._scheduled:
-            self._scheduled[kernel] = schedule(kernel, self._indices, tensors, self._table, self._machine)
-        return self._scheduled[kernel]
+        return self._schedules.seconds(kernel, tensors)
 
     def _unfused_of(self, part: Mapping[str, str]) -> _Named:
         """The plan of a part in which every definition is a kernel of its own."""
@@ -181,7 +158,7 @@ class Planner:
     def _planned(self, terms: Mapping[str, Term], names: Mapping[Term, str]) -> Plan:
         parts = partition(terms, names, self._program, self._indices, self._table)
         tensors = self._tensors_of(parts)
-        return self._with_schedules(terms, parts, [self._schedule(kernel, tensors) for kernel in parts.kernels])
+        return self._with_schedules(terms, parts, [self._schedules.of(kernel, tensors) for kernel in parts.kernels])
 
     def _tensors_of(self, parts: Partition) -> dict[str, Tensor]:
         """What the kernels of a plan read and store."""

@@ -19,8 +19,9 @@ from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.planner import plan_program
+from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
+from bbrewrite.plan.schedules import Schedules
 from bbrewrite.plan.target import host_target
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules, parse_rules
@@ -81,5 +82,6 @@ def plan_text(
     roots = [index for index in inlined.indices if index.same_as is None]
     extents = {index.name: sizes.get(index.name, 1 if index.extent is None else index.extent) for index in roots}
     machine = Machine.running(block_program, TARGET, threads, extents)
-    plan = plan_program(graph, block_program, inlined.indices, rules.table, machine, inlined.roots)
+    schedules = Schedules(inlined.indices, rules.table, machine)
+    plan = Planner(graph, block_program, inlined.roots, schedules).chosen()
     return Planned(array, block_program, graph, plan, rules.table, extents)

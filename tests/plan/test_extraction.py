@@ -17,8 +17,9 @@ from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.planner import TOLERANCE, plan_program
+from bbrewrite.plan.planner import TOLERANCE, Planner
 from bbrewrite.plan.plans import Plan
+from bbrewrite.plan.schedules import Schedules
 from bbrewrite.plan.target import Target
 from tests.plan.brute_force import BruteForce
 from tests.plan.headline import RMSNORM_SWIGLU
@@ -115,7 +116,7 @@ def plan_and_brute_force(case: Case) -> tuple[Plan, BruteForce]:
     assume(len(set(graph.roots.values())) == len(graph.roots))
     machine = Machine.running(block, case.target, 2, case.extents)
     indices = inlined.indices.with_extents(case.extents)
-    plan = plan_program(graph, block, indices, rules.table, machine, inlined.roots)
+    plan = Planner(graph, block, inlined.roots, Schedules(indices, rules.table, machine)).chosen()
     return plan, BruteForce(graph, block, indices, rules.table, machine)
 
 
