@@ -224,7 +224,7 @@ def _fuse_part(request: Request, part: BlockProgram, target: Target | None, unfu
 def _request_of(request: Request, part: BlockProgram) -> Request:
     """The request for a candidate alone."""
     extents = {index.name: index.extent for index in part.indices if index.extent is not None}
-    return Request(part, part, request.rules, extents, {}, request.threads, request.fast_math, (), request.tuned)
+    return replace(request, program=part, blocks=part, extents=extents, given={}, notes=(), of_candidate=True)
 
 
 def _fuse_whole(
@@ -233,21 +233,15 @@ def _fuse_whole(
     """Plans a program as one candidate; its unfused form too, unless that is known."""
     blocks, rules = request.blocks, request.rules
     inlined = inline(blocks)
-    siblings = sibling_pairs(blocks)
+    given = (inlined.roots, inlined.indices, blocks.tensors, blocks.assumptions)
 
     def planned(rules: RuleSet) -> tuple[Plan, FrozenGraph, float, float]:
         graph, saturate_ms = timed(
-            lambda: saturate(
-                inlined.roots,
-                inlined.indices,
-                blocks.tensors,
-                blocks.assumptions,
-                rules,
-                siblings=siblings,
-                fast_math=request.fast_math,
-            )
+            lambda: saturate(*given, rules, siblings=sibling_pairs(blocks), fast_math=request.fast_math)
         )
-        plan, extract_ms = timed(lambda: Planner(graph, blocks, inlined.roots, schedules).chosen())
+        plan, extract_ms = timed(
+            lambda: Planner(graph, blocks, inlined.roots, schedules, request.of_candidate).chosen()
+        )
         return plan, graph, saturate_ms, extract_ms
 
     # The unfused plan is among those that fusion chooses from, so its kernels are scheduled once for both forms.
@@ -281,7 +275,7 @@ def plan_space(fusion: Fusion, schedules: Schedules | None = None) -> PlanSpace:
     assert fusion.graph is not None
     inlined = inline(request.blocks)
     schedules = schedules or Schedules(inlined.indices, request.rules.table, _machine(request, None))
-    return PlanSpace(fusion.graph, request.blocks, inlined.roots, schedules)
+    return PlanSpace(fusion.graph, request.blocks, inlined.roots, schedules, request.of_candidate)
 
 
 def _machine(request: Request, target: Target | None) -> Machine:

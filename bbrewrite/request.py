@@ -32,7 +32,7 @@ class Request:
     """What the stages start from: a checked program with its choices made, the same lowered, and rules.
 
     `extents` are those of root indices; `given` the arrays that need not be drawn. `notes` are sentences on choices
-    that were changed. With `tuned`, what tuning found is used.
+    that were changed. With `tuned`, what tuning found is used. `of_candidate`: it is for a part of a larger program.
     """
 
     program: Program
@@ -44,6 +44,7 @@ class Request:
     fast_math: bool
     notes: tuple[str, ...] = ()
     tuned: bool = True
+    of_candidate: bool = False
 
 
 def read_program(path: Path, table: OperatorTable | None = None) -> Program:

@@ -26,11 +26,13 @@ from bbrewrite.plan.term_costs import TermCosts
 # graph is too large to try all.
 KERNELS_SCHEDULED = 12
 FORMS_SCHEDULED = 1
+# Of a candidate of a large program that many are compared with, which takes most of the time of planning it.
+FORMS_OF_CANDIDATE = 2
 # The model does not tell plans apart that are nearer than this; among such, the one with fewest buffers is taken, and
 # of these the one with fewest kernels.
 TOLERANCE = 0.025
-# No schedule reaches its bound. Where the graph is too large to try all, a plan is looked for only if bounds promise
-# that much more than what matters: it spares most of the time of planning.
+# No schedule reaches its bound. Where not all is tried, a plan is looked for only if bounds promise that much more than
+# what matters: it spares most of the time of planning.
 PROMISED_AT_LEAST = 0.02
 
 
@@ -59,7 +61,7 @@ class Planner:
 
     `originals` are the terms of the unfused definitions. `schedules` know the indices of the e-graph's terms and the
     machine; they may have kernels of this program that were scheduled before, and those that are scheduled now are
-    added.
+    added. Of a `candidate` of a large program not all kernels are tried: it is planned to be compared with others.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Planner:
         program: BlockProgram,
         originals: Mapping[str, Term],
         schedules: Schedules,
+        candidate: bool = False,
     ) -> None:
         self._program = program
         self._indices = schedules.indices
@@ -79,9 +82,9 @@ class Planner:
         self._lists = Lists(graph, program, self._indices, self._table)
         self._outputs = {tensor.name: self._lists[graph.roots[tensor.name]].name for tensor in program.outputs}
         self._extraction = self._extracted(graph)
-        self._prices = Prices(
-            self._extraction, self._price, len(graph.classes) if self._extraction.is_complete else FORMS_SCHEDULED
-        )
+        self._tries_all = self._extraction.is_complete and not candidate
+        some = FORMS_OF_CANDIDATE if self._extraction.is_complete else FORMS_SCHEDULED
+        self._prices = Prices(self._extraction, self._price, len(graph.classes) if self._tries_all else some)
         self._parts = parts(self._outputs, self._extraction.kernels)
 
     def _extracted(self, graph: FrozenGraph) -> Extraction:
@@ -106,7 +109,7 @@ class Planner:
         nearest = search.run(limit, fewest_lists=True)
         least = unfused.plan.seconds if nearest.best is None else min(limit, nearest.best.seconds)
         # Most often no plan is so much cheaper that it matters, and bounds alone tell.
-        promised = 0.0 if self._extraction.is_complete else PROMISED_AT_LEAST
+        promised = 0.0 if self._tries_all else PROMISED_AT_LEAST
         cheaper = search.run(min(unfused.plan.seconds, least / (1 + TOLERANCE + promised)))
         if cheaper.best is not None:
             nearest = search.run(cheaper.best.seconds * (1 + TOLERANCE), fewest_lists=True)
