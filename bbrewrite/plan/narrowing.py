@@ -11,7 +11,7 @@ What hides a block also hides infinities and NaN of the inputs there: they meet 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from bbrewrite.core.operators import OperatorTable
@@ -33,15 +33,17 @@ def may_narrow(terms: Iterator[Term], typing: Typing) -> bool:
     return any(_is_choice(term) and _is_usable(term.children[0], typing) for term in terms)
 
 
-def narrowed(
-    body: tuple[Statement, ...],
-    grid: tuple[str, ...],
-    table: OperatorTable,
-    typing: Typing,
-    tensors: Mapping[str, Tensor],
-) -> tuple[Statement, ...]:
-    """The nest with bounds on the loops that have idle iterations; `typing` is that of terms without locals."""
-    return _Narrower(body, table, typing, tensors).block(body, {}, frozenset(grid))
+class Narrowing:
+    """Bounds the loops of nests that compute the same terms: what is known of their statements is found once."""
+
+    def __init__(self, table: OperatorTable, typing: Typing, tensors: Mapping[str, Tensor]) -> None:
+        """`typing` is that of terms without locals."""
+        finite = frozenset(t.name for t in tensors.values() if t.role in (Role.INPUT, Role.WEIGHT))
+        self._terms = _Terms(table, typing, finite)
+
+    def of(self, body: tuple[Statement, ...], grid: tuple[str, ...]) -> tuple[Statement, ...]:
+        """The nest with bounds on the loops that have idle iterations."""
+        return _Narrower(body, self._terms).block(body, {}, frozenset(grid))
 
 
 def with_ranges_only(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -64,24 +66,58 @@ def _is_usable(condition: Term, typing: Typing) -> bool:
     return any(linear_condition(condition, holds, typing) != ALWAYS for holds in (True, False))
 
 
-class _Narrower:
-    def __init__(
-        self, body: tuple[Statement, ...], table: OperatorTable, typing: Typing, tensors: Mapping[str, Tensor]
-    ) -> None:
+class _Terms:
+    """What is known of terms. Nests of one kernel ask the same again and again."""
+
+    def __init__(self, table: OperatorTable, typing: Typing, finite_tensors: frozenset[str]) -> None:
+        self.typing = typing
         self._table = table
-        self._typing = typing
-        self._finite = frozenset(t.name for t in tensors.values() if t.role in (Role.INPUT, Role.WEIGHT))
+        self._finite_tensors = finite_tensors
+        self._entries: dict[object, Entries] = {}
+        self._conditions: dict[Term, tuple[Term, ...]] = {}
+
+    def entries(
+        self, expression: Term, known: _Known, assumption: _Assumption, resolve: Callable[[Term], Term]
+    ) -> Entries:
+        """`resolve` replaces locals in terms by what they are defined as, which is how conditions are assumed."""
+        locals = {name: known[name] for name in sorted(expression.local_names) if name in known}
+        resolved = resolve(expression) if assumption else None
+        key = (expression, resolved, tuple(locals.items()), tuple(assumption.items()))
+        if key not in self._entries:
+
+            def assumed(term: Term) -> bool | None:
+                return assumption.get(resolve(term)) if assumption else None
+
+            self._entries[key] = EntriesOf(self._table, locals, assumed, self._finite_tensors).of(expression)
+        return self._entries[key]
+
+    def conditions(self, resolved: Term) -> tuple[Term, ...]:
+        """The conditions of a term's `where`s that could narrow a loop."""
+        if resolved not in self._conditions:
+            conditions = dict.fromkeys(term.children[0] for term in walk(resolved) if _is_choice(term))
+            self._conditions[resolved] = tuple(c for c in conditions if _is_usable(c, self.typing))
+        return self._conditions[resolved]
+
+
+class _Narrower:
+    def __init__(self, body: tuple[Statement, ...], terms: _Terms) -> None:
+        self._terms = terms
+        self._typing = terms.typing
         statements = list(walk_statements(body))
         lets = [s for s in statements if isinstance(s, Let)]
         several = {s.target.name for s in statements if isinstance(s, Update)}
         several |= {let.target.name for place, let in enumerate(lets) if let.target in (x.target for x in lets[:place])}
         self._definitions = {let.target.name: let.expression for let in lets if let.target.name not in several}
         self._resolved: dict[Term, Term] = {}
+        # Of the body's loops, which are told apart by where they are: the locals in them, and what holds after them.
+        self._locals_in: dict[int, tuple[str, ...]] = {}
+        self._after: dict[object, _Known] = {}
 
     def block(self, body: tuple[Statement, ...], known: _Known, scope: frozenset[str]) -> tuple[Statement, ...]:
-        """A list of statements inside loops over `scope`; `known` says what holds before, and then after it."""
+        """A list of statements inside loops over `scope`; `known` says what holds before."""
         result: list[Statement] = []
-        for statement in body:
+        last = max((place for place, statement in enumerate(body) if isinstance(statement, Loop)), default=-1)
+        for place, statement in enumerate(body):
             if isinstance(statement, Loop):
                 inside = {**known, **dict.fromkeys(_updated(statement.body), UNKNOWN)}
                 inner = self.block(statement.body, inside, scope | {statement.index})
@@ -90,7 +126,8 @@ class _Narrower:
                 result.append(replace(statement, body=inner, bounds=bounds))
             else:
                 result.append(statement)
-            self._run((statement,), known, {})
+            if place < last:
+                self._run((statement,), known, {})
         return tuple(result)
 
     # Finding what hides a block
@@ -113,11 +150,9 @@ class _Narrower:
         found: dict[Term, None] = {}
         for statement in walk_statements(loop.body):
             if isinstance(statement, Let | Update):
-                for term in walk(self._resolve(statement.expression)):
-                    if _is_choice(term):
-                        condition = term.children[0]
-                        if loop.index in condition.free and _is_usable(condition, self._typing):
-                            found[condition] = None
+                for condition in self._terms.conditions(self._resolve(statement.expression)):
+                    if loop.index in condition.free:
+                        found[condition] = None
         return list(found)
 
     def _resolve(self, term: Term) -> Term:
@@ -150,14 +185,10 @@ class _Narrower:
 
     def _run(self, body: tuple[Statement, ...], known: _Known, assumption: _Assumption) -> None:
         """Changes `known` from what holds before the statements to what holds after them."""
-
-        def assumed(term: Term) -> bool | None:
-            return assumption.get(self._resolve(term)) if assumption else None
-
         for statement in body:
             match statement:
                 case Let(target, expression) | Update(target, expression):
-                    known[target.name] = EntriesOf(self._table, known, assumed, self._finite).of(expression)
+                    known[target.name] = self._terms.entries(expression, known, assumption, self._resolve)
                 case Loop():
                     self._run_loop(statement, known, assumption)
                 case _:
@@ -165,14 +196,31 @@ class _Narrower:
 
     def _run_loop(self, loop: Loop, known: _Known, assumption: _Assumption) -> None:
         """What holds after any number of iterations."""
+        before = {name: known[name] for name in self._locals_of(loop) if name in known}
+        key = (id(loop), tuple(before.items()), tuple(assumption.items()))
+        if key not in self._after:
+            self._after[key] = self._settled(loop, before, assumption)
+        known.update(self._after[key])
+
+    def _settled(self, loop: Loop, known: _Known, assumption: _Assumption) -> _Known:
+        """What holds before and after every iteration, of locals known before the first, and then of others."""
         while True:
             after = dict(known)
             self._run(loop.body, after, assumption)
             joined = {name: either(before, after[name]) for name, before in known.items()}
             if joined == known:
-                known.update({name: entries for name, entries in after.items() if name not in known})
-                return
-            known.update(joined)
+                return {**after, **known}
+            known = joined
+
+    def _locals_of(self, loop: Loop) -> tuple[str, ...]:
+        """The locals that a loop reads or changes."""
+        if id(loop) not in self._locals_in:
+            found: set[str] = set()
+            for statement in walk_statements(loop.body):
+                if isinstance(statement, Let | Update):
+                    found |= {statement.target.name, *statement.expression.local_names}
+            self._locals_in[id(loop)] = tuple(sorted(found))
+        return self._locals_in[id(loop)]
 
 
 def _updated(body: tuple[Statement, ...]) -> set[str]:

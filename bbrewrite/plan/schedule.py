@@ -24,7 +24,7 @@ from bbrewrite.plan.gpu_costs import GPU_BLOCK_SIZES, GpuNestCosts
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.naming import name_values
-from bbrewrite.plan.narrowing import may_narrow, narrowed, with_ranges_only
+from bbrewrite.plan.narrowing import Narrowing, may_narrow, with_ranges_only
 from bbrewrite.plan.nest import Nest, NestBuilder
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.scheduled import Scheduled
@@ -92,7 +92,7 @@ class ScheduleSearch:
         self._machine = machine
         self._typing = Typing(table, indices, tensors)
         terms = [term for output in kernel.outputs for term in walk(output.body)]
-        self._has_masks = may_narrow(iter(terms), self._typing)
+        self._narrowing = Narrowing(table, self._typing, tensors) if may_narrow(iter(terms), self._typing) else None
         self._reduced = tuple(dict.fromkeys(term.index for term in terms if isinstance(term, Reduce)))
         nests = [*map(_loops_of, terms), *(frozenset(output.tensor.indices) for output in kernel.outputs)]
         self._nested = tuple(dict.fromkeys(pair for nest in nests for pair in combinations(sorted(nest), 2)))
@@ -307,8 +307,8 @@ class ScheduleSearch:
         """The nest of these choices at its best coarse block sizes; None where `split` cannot be shared out."""
         naming = name_values(self._kernel, kept, self._table)
         nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
-        if self._has_masks:
-            body = narrowed(nest.body, grid, self._table, self._typing, self._tensors)
+        if self._narrowing is not None:
+            body = self._narrowing.of(nest.body, grid)
             nest = replace(nest, body=with_ranges_only(body) if self._machine.target.gpu else body)
         if split is not None:
             is_reduced = split in self._reduced
