@@ -1,0 +1,70 @@
+"""Kernels that are equal up to names are scheduled once, and what is followed is what would be found."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bbrewrite.core.arrays import ArrayProgram
+from bbrewrite.core.spans import Source
+from bbrewrite.egraph.inline import inline
+from bbrewrite.egraph.saturate import saturate
+from bbrewrite.lang.programs import parse_program
+from bbrewrite.lower.lowering import lower
+from bbrewrite.plan.machine import Machine
+from bbrewrite.plan.planner import Planner
+from bbrewrite.plan.plans import Plan
+from bbrewrite.plan.schedule import ScheduleSearch
+from bbrewrite.plan.schedules import KnownSchedules, Schedules
+from tests.plan.pipelines import TARGET, shipped_rules
+
+BODIES = {
+    "product": "output Y[m, n] = sum[k](A[m, k] * B[k, n])\n",
+    "attention": "S[m, k] = sum[n](D[m, n] * C[k, n])\nP[m, k] = softmax[k](where(k <= m, S[m, k], -inf))\n"
+    "output Y[m, n] = sum[k](P[m, k] * B[k, n])\n",
+    "statistics": "output Y[m, k] = layer_norm[k](A[m, k])\n",
+    "few rows": "output Y[q, n] = sum[k](F[q, k] * B[k, n])\n",
+}
+HEADER = "program p\nindex m = 300, n = 96, k = 300, q = 2\ninput A[m, k], B[k, n], C[k, n], D[m, n], F[q, k] : f32\n"
+WORDS = ["one", "two", "three", "four", "few", "result", "scores", "weights"]
+NAMES = dict(zip("ABCDFYSPmnkq", [*WORDS, *"ijlr"], strict=True))
+
+
+def _plan(text: str, known: KnownSchedules | None) -> Plan:
+    rules = shipped_rules()
+    array = parse_program(Source("p", text), rules.table)
+    assert isinstance(array, ArrayProgram)
+    block = lower(array, rules.table)
+    inlined = inline(block)
+    graph = saturate(inlined.roots, inlined.indices, block.tensors, block.assumptions, rules)
+    extents = {index.name: index.extent or 1 for index in inlined.indices if index.same_as is None}
+    machine = Machine.running(block, TARGET, 2, extents)
+    return Planner(graph, block, inlined.roots, Schedules(inlined.indices, rules.table, machine, known)).chosen()
+
+
+def _renamed(text: str) -> str:
+    return re.sub(r"\b[A-Za-z]\b", lambda name: NAMES.get(name.group(), name.group()), text)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_kernel_under_other_names_follows_what_was_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HEADER + BODIES[name]
+    known = KnownSchedules()
+    first = _plan(text, known)
+    anew = _plan(_renamed(text), None)
+    monkeypatch.setattr(ScheduleSearch, "run", lambda _: pytest.fail("a kernel was scheduled again"))
+    followed = _plan(_renamed(text), known)
+    assert followed.seconds == first.seconds == anew.seconds
+    assert followed.kernels == anew.kernels
+    assert followed.schedules == anew.schedules
+
+
+def test_other_extents_are_scheduled_anew() -> None:
+    text = HEADER + BODIES["product"]
+    known = KnownSchedules()
+    _plan(text, known)
+    before = len(known.by_form)
+    larger = _plan(text.replace("m = 300", "m = 900"), known)
+    assert len(known.by_form) > before
+    assert larger == _plan(text.replace("m = 300", "m = 900"), None)
