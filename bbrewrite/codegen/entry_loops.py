@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
+from bbrewrite.codegen.expressions import EntryPrinter, Staged, UserFunctions
 from bbrewrite.codegen.scope import KernelScope, Position
-from bbrewrite.codegen.steps import Assign, kept_element
+from bbrewrite.codegen.steps import Assign, Fold, kept_element
 from bbrewrite.codegen.text import LONGEST_LINE, Writer, bare, storage_type, value_type
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
@@ -79,8 +79,8 @@ class EntryLoops:
 
     def _row_start(self, block: Read | Local | LocalBlock | Tensor, row: str = "") -> str:
         leaf = self._scope.target(block) if isinstance(block, LocalBlock | Tensor) else block
-        place = self._scope.place(leaf)
-        return f"{place.pointer} + {self._scope.offset(place.strides[:1], [row or self._row])}"
+        place, number = self._scope.place(leaf), self._scope.row_place(leaf, row or self._row)
+        return f"{place.pointer} + {self._scope.offset(place.strides[:1], [number])}"
 
     def _columns_start(self, target: LocalBlock | Tensor) -> str:
         """Where the columns of a row begin that are worked on."""
@@ -96,21 +96,21 @@ class EntryLoops:
 
     # What a step writes
 
-    def _assignment(self, step: Assign) -> tuple[EntryPrinter, str]:
+    def _assignment(self, step: Assign, stages: bool = False) -> tuple[EntryPrinter, str]:
         """The statement that writes an entry, and what it needs."""
-        entries, entry, value = self._entry_and_value(step)
+        entries, entry, value = self._entry_and_value(step, stages=stages)
         leaf = self._scope.target(step.target)
         kind = f"const {value_type(self._scope.element_of(leaf))} " if self._scope.is_variable(leaf) else ""
         value = f"bb::store<{storage_type(Element.BF16)}>({value})" if self._rounds(step) else value
         return entries, f"{kind}{entry} = {value};"
 
-    def _entry_and_value(self, step: Assign, row: str = "") -> tuple[EntryPrinter, str, str]:
+    def _entry_and_value(self, step: Assign, row: str = "", stages: bool = False) -> tuple[EntryPrinter, str, str]:
         """The entry that is written and its value, and what they need; `row` names the row, if not the current one."""
         axes = self._axes(step.target)
         places = self._positions(len(axes), row)
         own = self._typing.block(step.expression).axes
         positions = places[: len(own)] if own == axes else tuple(places[axes.index(axis)] for axis in own)
-        entries = self._entries()
+        entries = self._entries(stages)
         leaf = self._scope.target(step.target)
         storage = self._scope.element_of(leaf)
         value = bare(entries.print(step.expression, positions, storage.compute_type))
@@ -118,9 +118,9 @@ class EntryLoops:
             value = f"bb::store<{storage_type(storage)}>({value})"
         return entries, self._scope.entry(leaf, places), value
 
-    def _entries(self) -> EntryPrinter:
+    def _entries(self, stages: bool = False) -> EntryPrinter:
         scope = self._scope
-        return EntryPrinter(self._table, self._typing, self._functions, scope.names, scope)
+        return EntryPrinter(self._table, self._typing, self._functions, scope.names, scope, stages=stages, bounds=True)
 
     def _write_call(self, step: Assign, axis: str) -> tuple[EntryPrinter, list[str]]:
         """The call that writes a row, past the caches where the whole result is large, and what it needs."""
@@ -141,3 +141,67 @@ class EntryLoops:
 
     def _rounds(self, step: Assign) -> bool:
         return isinstance(step.target, LocalBlock) and kept_element(step.target) is Element.BF16
+
+    # Folds
+
+    def _fold_element(self, step: Fold) -> Element:
+        return self._scope.element_of(self._scope.target(step.target))
+
+    def _fold_call(
+        self,
+        step: Fold,
+        before: Sequence[str],
+        value: str,
+        beside: Sequence[Sequence[str]] = (),
+        staged: Staged | None = None,
+    ) -> list[str]:
+        """The entries of a row, or of a whole vector, combined in vector lanes; `before` is done for each entry, and
+        `beside`, each of some lines, for each part of the row. With `staged`, that call is made for many entries, and
+        the rest is done with its values.
+        """
+        axes = self._typing.block(step.fold.operands[0]).axes
+        target = self._scope.entry(self._scope.target(step.target), self._positions(len(axes) - 1))
+        variable = (self._row, self._column)[len(axes) - 1]
+        monoid = self._table.operators[step.fold.operator].fold
+        kind = value_type(self._fold_element(step))
+        place: Sequence[str] = ()
+        if len(axes) == 2:
+            count, variable, place = self._terms(axes[1], variable, ())
+        else:
+            count = self._scope.index(axes[0]).count
+        if before and before[-1].startswith(f"{value} = "):
+            body = [*place, *before[:-1], f"return {before[-1]}"]  # it stores an entry and returns it
+        else:
+            body = [*place, *before, f"return {bare(value)};"]
+        terms = [_closure(f"int64_t {variable}", body)]
+        if staged:
+            argument = _closure(f"int64_t {variable}", [*place, *staged.lines, f"return {staged.argument};"])
+            argument[0] = f"bb::through<{staged.function}>({argument[0]}"
+            terms = [argument, _closure(f"int64_t {variable}, float {staged.value}", body)]
+            if [*before, value] in ([staged.value], [f"const float {value} = {staged.value};", value]):
+                terms = [argument]
+            elif list(before) == [f"{value} = {staged.value};"]:
+                terms = [argument]
+                (kept,) = step.fold.operands
+                assert isinstance(kept, Read | Local)
+                start = self._row_start(kept) + (f" + {self._span[0]}" if self._span else "")
+                beside = [[f"bb::Keep{{{start}}}"], *beside]
+            terms[-1][-1] += ")"
+        return _call(f"{target} = bb::{monoid}_over<{kind}>({count}", [*terms, *beside])
+
+
+def _closure(parameters: str, body: Sequence[str]) -> list[str]:
+    return [f"[&]({parameters}) {{", *(f"  {line}" for line in body), "}"]
+
+
+def _call(head: str, arguments: Sequence[Sequence[str]]) -> list[str]:
+    """A call with more arguments, each of some lines, in one line if that is short."""
+    short = ", ".join([head, *(" ".join(line.strip() for line in lines) for lines in arguments)]) + ");"
+    if len(short) <= LONGEST_LINE and all(len(lines) == 1 for lines in arguments[1:]):
+        return [short]
+    lines = [head]
+    for first, *others in arguments:
+        lines[-1] += f", {first}"
+        lines += others
+    lines[-1] += ");"
+    return lines

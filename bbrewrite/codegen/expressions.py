@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bbrewrite.codegen.access import classify
+from bbrewrite.codegen.column_bounds import column_bound
 from bbrewrite.codegen.names import Names
 from bbrewrite.codegen.scalars import operand_positions, value_element
 from bbrewrite.codegen.scope import KernelScope, Position
@@ -28,6 +29,20 @@ class UserFunctions(Protocol):
     def call(self, function: ScalarFunction, operands: tuple[Element, ...]) -> str: ...
 
 
+# Functions of floats that the headers also have for four vectors at a time, by the name in the operator table.
+_OF_VECTORS = {"exp": "bb::Exp", "tanh": "bb::Tanh"}
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A call of a function that is made for four vectors at a time: of `argument`, which needs `lines`, as `value`."""
+
+    function: str
+    lines: tuple[str, ...]
+    argument: str
+    value: str
+
+
 @dataclass(frozen=True)
 class Entry:
     """One entry of a term's value, wanted in a compute type."""
@@ -40,7 +55,9 @@ class Entry:
 class EntryPrinter:
     """Prints the entries that one step needs. `lines[d]` are the variables to declare inside the d-th loop.
 
-    `parameters` names the values of `Local` leaves that are no blocks: those of a user's function.
+    `parameters` names the values of `Local` leaves that are no blocks: those of a user's function. One that `stages`
+    leaves the first call of a function for vectors in the innermost loop out, as `staged`, and uses its value. With
+    `bounds`, conditions on the columns of a row become bounds of the headers' type.
     """
 
     def __init__(
@@ -51,7 +68,12 @@ class EntryPrinter:
         names: Names,
         scope: KernelScope | None,
         parameters: dict[str, str] | None = None,
+        stages: bool = False,
+        bounds: bool = False,
     ) -> None:
+        self._stages = stages
+        self._bounds = bounds
+        self.staged: Staged | None = None
         self._table = table
         self._typing = typing
         self._functions = functions
@@ -178,6 +200,9 @@ class EntryPrinter:
         return self._scope
 
     def _applied(self, entry: Entry, depth: int) -> str:
+        bound = self._column_bound(entry) if self._bounds and depth == 2 else ""
+        if bound:
+            return bound
         operands = self._operands(entry)
         texts = [self._as(operand, element, depth) for operand, element in operands]
         function = self._function(entry.term)
@@ -186,10 +211,39 @@ class EntryPrinter:
         if function.body is not None:
             name = self._functions.call(function, tuple(element for _, element in operands))
             return f"{name}({', '.join(map(bare, texts))})"
+        of_vectors = _OF_VECTORS.get(function.name) if self._stages and not self.staged and depth == 2 else None
+        if of_vectors and entry.element is Element.F32:
+            value = self._names.fresh(f"{function.name}_value")
+            self.staged = Staged(of_vectors, tuple(self.lines[2]), bare(texts[0]), value)
+            return value
         # Arguments of a call need no parentheses, operands of an infix operator do.
         text = function.cpp.format(*(texts if function.cpp.startswith("(") else map(bare, texts)))
         # C++ promotes truth values to int; this leads back.
         return f"bool({text})" if entry.element is Element.BOOL and function.type_rule != "bool" else text
+
+    def _column_bound(self, entry: Entry) -> str:
+        """A comparison of positions as one of the column with a bound, if it is that; else nothing."""
+        function, places = self._function(entry.term), self._places(entry)
+        if function is None or function.type_rule != "bool" or not places or self._scope is None:
+            return ""
+        found = column_bound(entry.term, places, self._typing, self._scope)
+        if not found:
+            return ""
+        name = "first" if found.relation == ">=" else "last"
+        bound = self._variable(name, "int32_t", f"bb::column_bound({found.bound})", int(found.has_row))
+        return f"(int32_t({found.column}) {found.relation} {bound})"
+
+    def _places(self, entry: Entry) -> dict[str, Position] | None:
+        """The place of each index whose value the entry has; None where one has two of them."""
+        if isinstance(entry.term, IndexValue):
+            return {entry.term.index: entry.positions[0]} if entry.positions else {}
+        found: dict[str, Position] = {}
+        for operand, _ in self._operands(entry):
+            places = self._places(operand)
+            if places is None or any(found.get(index, place) != place for index, place in places.items()):
+                return None
+            found |= places
+        return found
 
     def _is_work(self, term: Term) -> bool:
         return isinstance(term, Apply) and self._function(term) is not None

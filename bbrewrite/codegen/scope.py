@@ -232,8 +232,8 @@ class KernelScope:
         for name, coefficient in address.indices:
             index = self.index(name)
             value = index.position(remaining.pop(0).variable) if index.start else index.number
-            parts.append(_signed_product(coefficient, value))
-        parts += [_signed_product(coefficient, self.size(name)) for name, coefficient in address.sizes]
+            parts.append(signed_product(coefficient, value))
+        parts += [signed_product(coefficient, self.size(name)) for name, coefficient in address.sizes]
         if address.offset or not parts:
             parts.append(f"- {-address.offset}" if address.offset < 0 else f"+ {address.offset}")
         text = " ".join(parts).removeprefix("+ ")
@@ -246,9 +246,12 @@ class KernelScope:
         if self.is_variable(leaf) or (isinstance(leaf, Local) and not leaf.indices and not positions):
             return place.pointer  # a single number is a variable
         variables = [position.variable for position in positions]
-        if isinstance(leaf, Local) and leaf.name in self._row_pairs:
-            variables[0] = f"({variables[0]} % 2)"
+        variables[:1] = [self.row_place(leaf, row) for row in variables[:1]]
         return f"{place.pointer}[{self.offset(place.strides, variables)}]"
+
+    def row_place(self, leaf: Read | Local, row: str) -> str:
+        """Where a row lies among those that a block has memory for."""
+        return f"({row} % 2)" if isinstance(leaf, Local) and leaf.name in self._row_pairs else row
 
     def is_variable(self, leaf: Read | Local) -> bool:
         """Whether a leaf is a block of which an entry is declared where it is computed."""
@@ -285,6 +288,7 @@ def factor(text: str) -> str:
     return text if re.fullmatch(r"\w+", text) or bare(called) != called else f"({text})"
 
 
-def _signed_product(coefficient: int, value: str) -> str:
+def signed_product(coefficient: int, value: str) -> str:
+    """A term of a sum: its sign, a space, and its size."""
     sign = "-" if coefficient < 0 else "+"
     return f"{sign} {value}" if abs(coefficient) == 1 else f"{sign} {abs(coefficient)} * {value}"

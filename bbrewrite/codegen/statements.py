@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from bbrewrite.codegen.describe import describe_step
 from bbrewrite.codegen.entry_loops import SIMD, EntryLoops
-from bbrewrite.codegen.expressions import EntryPrinter, UserFunctions
+from bbrewrite.codegen.expressions import EntryPrinter, Staged, UserFunctions
 from bbrewrite.codegen.product_calls import pack_calls, product_calls
 from bbrewrite.codegen.rows import stages
 from bbrewrite.codegen.scalars import constant_entry, folded_letter, signature_of
@@ -29,7 +29,7 @@ from bbrewrite.codegen.steps import (
     SpannedRows,
     kept_element,
 )
-from bbrewrite.codegen.text import LONGEST_LINE, Writer, bare, number, storage_type, value_type
+from bbrewrite.codegen.text import Writer, bare, number, storage_type, value_type
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
@@ -199,8 +199,10 @@ class StepPrinter(EntryLoops):
             return self._written_row(first, axes, is_behind)
         end = last if isinstance(last, Assign) and self._rounds(last) else None
         assigned = [step for step in one.steps if isinstance(step, Assign) and step not in (rounded, end)]
-        printed = [self._assignment(step) for step in assigned]
-        fold = self._folded(last) if isinstance(last, Fold) else None
+        printed: list[tuple[EntryPrinter, str]] = []
+        for step in assigned:
+            printed.append(self._assignment(step, self._may_stage(last, printed)))
+        fold = self._folded(last, self._may_stage(last, printed)) if isinstance(last, Fold) else None
         ended = self._entry_and_value(end) if end else None
         parts = [entries for entries, _ in printed] + ([fold[0]] if fold else []) + ([ended[0]] if ended else [])
         self._write([line for entries in parts for line in entries.lines[1]])
@@ -215,7 +217,7 @@ class StepPrinter(EntryLoops):
                 beside.append(behind)
                 start = f"const int64_t {self._before} = {self._row} > 0 ? {self._row} - 1 : 0;"
                 self._write([start, *entries.lines[1]])
-            self._write(self._fold_call(last, [*body, *fold[0].lines[2]], fold[1], beside))
+            self._write(self._fold_call(last, [*body, *fold[0].lines[2]], fold[1], beside, _staged([*printed, fold])))
         elif len(axes) == 1:
             self._write(body)
         elif end and ended:
@@ -224,6 +226,14 @@ class StepPrinter(EntryLoops):
             self._writer.line(SIMD)
             self._column_loop(axes[1], body)
         return [line for entries in parts for line in entries.lines[0]]
+
+    def _may_stage(self, last: Assign | Fold, before: Sequence[tuple[EntryPrinter, str]]) -> bool:
+        """Whether a step of a pass may leave a call out, given what is printed before it: that is done for the call's
+        argument as well.
+        """
+        if not isinstance(last, Fold) or self._fold_element(last) is not Element.F32:
+            return False
+        return all(text.startswith("const ") and not entries.staged for entries, text in before)
 
     def _written_row(self, step: Assign, axes: tuple[str, ...], is_behind: bool) -> list[str]:
         """Prints the writing of a row, which another pass has done for all rows but the last where it is large."""
@@ -290,47 +300,12 @@ class StepPrinter(EntryLoops):
         element = self._fold_element(step)
         return f"{value_type(element)}({count})" + ("" if term == 1 else f" * {number(term, element)}")
 
-    def _folded(self, step: Fold) -> tuple[EntryPrinter, str]:
+    def _folded(self, step: Fold, stages: bool = False) -> tuple[EntryPrinter, str]:
         """An entry of what is folded, and what it needs."""
         (operand,) = step.fold.operands
-        entries = self._entries()
+        entries = self._entries(stages)
         places = self._positions(len(self._typing.block(operand).axes))
         return entries, entries.print(operand, places, self._fold_element(step))
-
-    def _fold_element(self, step: Fold) -> Element:
-        return self._scope.element_of(self._scope.target(step.target))
-
-    def _fold_call(
-        self, step: Fold, before: Sequence[str], value: str, beside: Sequence[Sequence[str]] = ()
-    ) -> list[str]:
-        """The entries of a row, or of a whole vector, combined in vector lanes; `before` is done for each entry, and
-        `beside`, each of some lines, for each part of the row.
-        """
-        axes = self._typing.block(step.fold.operands[0]).axes
-        target = self._scope.entry(self._scope.target(step.target), self._positions(len(axes) - 1))
-        variable = (self._row, self._column)[len(axes) - 1]
-        monoid = self._table.operators[step.fold.operator].fold
-        kind = value_type(self._fold_element(step))
-        if len(axes) == 2:
-            count, variable, before = self._terms(axes[1], variable, before)
-        else:
-            count = self._scope.index(axes[0]).count
-        head = f"{target} = bb::{monoid}_over<{kind}>({count}, [&](int64_t {variable}) {{"
-        if before and before[-1].startswith(f"{value} = "):
-            body = [*before[:-1], f"return {before[-1]}"]  # it stores an entry and returns it
-        else:
-            body = [*before, f"return {bare(value)};"]
-        if all(len(lines) == 1 for lines in beside):
-            end = ", ".join(["}", *(line for (line,) in beside)]) + ");"
-            line = " ".join([head, *body, end])
-            if len(line) <= LONGEST_LINE:
-                return [line]
-        lines = [head, *(f"  {part}" for part in body), "}"]
-        for first, *others in beside:
-            lines[-1] += f", {first}"
-            lines += others
-        lines[-1] += ");"
-        return lines
 
     def _fold_rows_together(self, step: Fold, axes: tuple[str, ...], entries: EntryPrinter, value: str) -> None:
         """One accumulator for each column: the target itself, or a wider one where errors would add up from row to
@@ -391,3 +366,13 @@ class StepPrinter(EntryLoops):
         printer = EntryPrinter(self._table, typing, self._functions, self._scope.names, None, parameters)
         result = bare(printer.print(combine, (), element))
         return [*printer.lines[0], f"{target} = {result};"]
+
+
+def _staged(printed: Sequence[tuple[EntryPrinter, str]]) -> Staged | None:
+    """The call that steps leave out, with what is printed before it."""
+    before: list[str] = []
+    for entries, statement in printed:
+        if entries.staged:
+            return replace(entries.staged, lines=(*before, *entries.staged.lines))
+        before += [*entries.lines[2], statement]
+    return None

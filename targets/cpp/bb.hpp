@@ -1,10 +1,11 @@
 // What a generated kernel includes: storage types (bb_types.hpp), scalar mathematics (bb_math.hpp), block products
-// (bb_dot.hpp), reductions along rows (bb_reduce.hpp), rows that are rounded (bb_round.hpp), rows of results
-// (bb_stream.hpp), masked blocks (bb_spans.hpp) and, here, the working memory of a thread. It knows nothing of programs,
-// loops or shapes. Build with -ffp-contract=off (bb_fused.hpp says why).
+// (bb_dot.hpp), functions of vectors (bb_lanes.hpp), reductions along rows (bb_reduce.hpp), rows that are rounded
+// (bb_round.hpp), rows of results (bb_stream.hpp), masked blocks (bb_spans.hpp) and, here, the working memory of a thread.
+// It knows nothing of programs, loops or shapes. Build with -ffp-contract=off (bb_fused.hpp says why).
 #pragma once
 
 #include "bb_dot.hpp"
+#include "bb_lanes.hpp"
 #include "bb_math.hpp"
 #include "bb_reduce.hpp"
 #include "bb_round.hpp"

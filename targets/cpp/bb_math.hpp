@@ -51,11 +51,11 @@ BB_INLINE float exp_inside(float x) {
   return float_of(bits_of(p) + (a.shifted << 23));
 }
 
-// e^x - 1 for |x| at most 88. With s = 2^n it is s (e^r - 1) + (s - 1).
-BB_INLINE float expm1_inside(float x) {
+// (e^x - 1) / 2 for |x| at most 88. With s = 2^(n - 1) it is s (e^r - 1) + (s - 1 / 2).
+BB_INLINE float half_expm1(float x) {
   const Reduced a = reduce_exp(x);
   const float half = float_of((a.shifted + 126) << 23);
-  return 2.0f * fused(half, expm1_poly(a.r), half - 0.5f);
+  return fused(half, expm1_poly(a.r), half - 0.5f);
 }
 
 }  // namespace detail
@@ -67,7 +67,7 @@ BB_INLINE float exp(float x) {
 }
 
 BB_INLINE float expm1(float x) {
-  const float y = detail::expm1_inside(x < -20.0f ? -20.0f : x);
+  const float y = 2.0f * detail::half_expm1(x < -20.0f ? -20.0f : x);
   return x <= 0x1.62e42ep6f ? y : x + detail::infinity;
 }
 
@@ -101,11 +101,13 @@ BB_INLINE float log1p(float x) {
   return bb::log(u) + (x > -1.0f && x < 0x1p25f ? lost : 0.0f);
 }
 
+// With u = (e^(2 |x|) - 1) / 2 it is u / (1 + u), divided by what the sum rounded is and then mended by the remainder.
 BB_INLINE float tanh(float x) {
+  using namespace detail;
   float a = __builtin_fabsf(x);
   a = a > 10.0f ? 10.0f : a;
-  const float y = detail::expm1_inside(a + a);
-  return __builtin_copysignf(y / (y + 2.0f), x);
+  const float u = half_expm1(a + a), sum = u + 1.0f, lost = u - (sum - 1.0f), inverse = 1.0f / sum, y = u * inverse;
+  return __builtin_copysignf(fused(fused(-lost, y, fused(-sum, y, u)), inverse, y), x);
 }
 
 BB_INLINE float sigmoid(float x) { return 1.0f / (1.0f + bb::exp(-x)); }

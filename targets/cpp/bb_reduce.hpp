@@ -9,6 +9,7 @@
 // how many they are. Reductions down a column are not here: they are plain elementwise loops over rows.
 #pragma once
 
+#include "bb_lanes.hpp"
 #include "bb_math.hpp"
 #include "bb_round.hpp"
 #include "bb_vector.hpp"
@@ -21,17 +22,19 @@ template <> inline constexpr int64_t highest<int64_t> = INT64_MAX;
 template <class T> constexpr T lowest = T(-__builtin_inff());
 template <> inline constexpr int64_t lowest<int64_t> = INT64_MIN;
 
-// Lane H apart from each lane.
-template <class T, int H, int... I>
-BB_INLINE typename Vector<T>::type lanes_apart(typename Vector<T>::type v, Lanes<I...>) {
-  return __builtin_shufflevector(v, v, (I ^ H)...);
+// Combines the lower half of the lanes with the upper one, and so on with the result: half as wide each time, so that it is
+// half the work.
+template <class T, int N, class F, class V, int... I> BB_INLINE T across(V v, F combine, Lanes<I...>) {
+  if constexpr (N == 2) {
+    return combine(v[0], v[1]);
+  } else {
+    const auto lower = __builtin_shufflevector(v, v, I...), upper = __builtin_shufflevector(v, v, (I + N / 2)...);
+    return across<T, N / 2>(combine(lower, upper), combine, typename MakeLanes<N / 4>::type{});
+  }
 }
-
-// Combines lanes that are H apart, then H / 2, and so on; every lane ends with the result.
-template <class T, int H, class F> BB_INLINE T across(typename Vector<T>::type v, F combine) {
-  v = combine(v, lanes_apart<T, H>(v, LanesOf<T>{}));
-  if constexpr (H > 1) return across<T, H / 2>(v, combine);
-  else return v[0];
+template <class T, class F> BB_INLINE T across(typename Vector<T>::type v, F combine) {
+  constexpr int N = Vector<T>::width;
+  return across<T, N>(v, combine, typename MakeLanes<N / 2>::type{});
 }
 
 template <class T> struct SumLanes {
@@ -41,7 +44,7 @@ template <class T> struct SumLanes {
   BB_INLINE void add(vec x) { sum += x; }
   BB_INLINE void merge(const SumLanes& o) { sum += o.sum; }
   BB_INLINE T result() const {
-    return across<T, Vector<T>::width / 2>(sum, [](vec a, vec b) __attribute__((always_inline)) { return a + b; });
+    return across<T>(sum, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
   }
 };
 
@@ -52,7 +55,7 @@ template <class T> struct ProductLanes {
   BB_INLINE void add(vec x) { product *= x; }
   BB_INLINE void merge(const ProductLanes& o) { product *= o.product; }
   BB_INLINE T result() const {
-    return across<T, Vector<T>::width / 2>(product, [](vec a, vec b) __attribute__((always_inline)) { return a * b; });
+    return across<T>(product, [](auto a, auto b) __attribute__((always_inline)) { return a * b; });
   }
 };
 
@@ -62,7 +65,7 @@ template <class T> struct MaximumLanes {
   using vec = typename Vector<T>::type;
   static constexpr T start = lowest<T>;
   vec top = vec{} + lowest<T>, bad = vec{};
-  static BB_INLINE vec higher(vec a, vec b) { return a > b ? a : b; }
+  template <class V> static BB_INLINE V higher(V a, V b) { return a > b ? a : b; }
   BB_INLINE void add(vec x) {
     top = higher(x, top);
     bad = x != x ? x : bad;
@@ -72,9 +75,8 @@ template <class T> struct MaximumLanes {
     bad += o.bad;
   }
   BB_INLINE T result() const {
-    constexpr int half = Vector<T>::width / 2;
-    return across<T, half>(top, [](vec a, vec b) __attribute__((always_inline)) { return higher(a, b); }) +
-           across<T, half>(bad, [](vec a, vec b) __attribute__((always_inline)) { return a + b; });
+    return across<T>(top, [](auto a, auto b) __attribute__((always_inline)) { return higher(a, b); }) +
+           across<T>(bad, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
   }
 };
 
@@ -82,7 +84,7 @@ template <class T> struct MinimumLanes {
   using vec = typename Vector<T>::type;
   static constexpr T start = highest<T>;
   vec least = vec{} + highest<T>, bad = vec{};
-  static BB_INLINE vec lower(vec a, vec b) { return a < b ? a : b; }
+  template <class V> static BB_INLINE V lower(V a, V b) { return a < b ? a : b; }
   BB_INLINE void add(vec x) {
     least = lower(x, least);
     bad = x != x ? x : bad;
@@ -92,9 +94,8 @@ template <class T> struct MinimumLanes {
     bad += o.bad;
   }
   BB_INLINE T result() const {
-    constexpr int half = Vector<T>::width / 2;
-    return across<T, half>(least, [](vec a, vec b) __attribute__((always_inline)) { return lower(a, b); }) +
-           across<T, half>(bad, [](vec a, vec b) __attribute__((always_inline)) { return a + b; });
+    return across<T>(least, [](auto a, auto b) __attribute__((always_inline)) { return lower(a, b); }) +
+           across<T>(bad, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
   }
 };
 
@@ -106,6 +107,7 @@ template <class Lanes> struct Four {
   BB_INLINE void add(const vec* terms) {
     BB_UNROLL for (int j = 0; j < 4; ++j) lanes[j].add(terms[j]);
   }
+  BB_INLINE void add_one(vec terms) { lanes[0].add(terms); }
   BB_INLINE auto result() {
     lanes[0].merge(lanes[1]);
     lanes[2].merge(lanes[3]);
@@ -130,6 +132,10 @@ struct FloatSum {
     BB_UNROLL for (int j = 0; j < 4; ++j) part[j] += terms[j];
     if (++filled == 4) widen();
   }
+  BB_INLINE void add_one(vec terms) {
+    part[0] += terms;
+    if (++filled == 4) widen();
+  }
   BB_INLINE void widen() {
     const vec sum = (part[0] + part[1]) + (part[2] + part[3]);
     low += lanes_from<0>(sum, LanesOf<double>{});
@@ -139,12 +145,11 @@ struct FloatSum {
   }
   BB_INLINE float result() {
     if (filled) widen();
-    constexpr int half = Vector<double>::width / 2;
-    const auto add = [](wide a, wide b) __attribute__((always_inline)) { return a + b; };
-    return float(across<double, half>(low + high, add));
+    return float(across<double>(low + high, [](auto a, auto b) __attribute__((always_inline)) { return a + b; }));
   }
 };
 
+// Four vectors at a time, then one by one, and what is left.
 template <class Lanes, class T, class F, class... Beside> BB_INLINE T reduce_over(long n, F f, Beside&&... beside) {
   using vec = typename Vector<T>::type;
   constexpr long W = Vector<T>::width, L = 4 * W;
@@ -152,18 +157,22 @@ template <class Lanes, class T, class F, class... Beside> BB_INLINE T reduce_ove
   long c = 0;
   for (; c + L <= n; c += L) {
     alignas(BB_VECTOR_BYTES) T terms[L];  // lives in registers, since nothing else is kept in it
-#pragma omp simd
-    for (long l = 0; l < L; ++l) terms[l] = f(c + l);
+    make_terms<4>(terms, c, L, f);
     (beside(c, terms, L), ...);
     lanes.add((const vec*)terms);
   }
+  for (; c + W <= n; c += W) {
+    alignas(BB_VECTOR_BYTES) T terms[W];
+    make_terms<1>(terms, c, W, f);
+    (beside(c, terms, W), ...);
+    lanes.add_one(*(const vec*)terms);
+  }
   if (c < n) {
-    alignas(BB_VECTOR_BYTES) T terms[L];
-    for (long l = 0; l < L; ++l) terms[l] = Lanes::start;
-#pragma omp simd
-    for (long l = 0; l < n - c; ++l) terms[l] = f(c + l);
+    alignas(BB_VECTOR_BYTES) T terms[W];
+    for (long l = 0; l < W; ++l) terms[l] = Lanes::start;
+    make_terms<1>(terms, c, n - c, f);
     (beside(c, terms, n - c), ...);
-    lanes.add((const vec*)terms);
+    lanes.add_one(*(const vec*)terms);
   }
   return lanes.result();
 }
@@ -173,11 +182,27 @@ template <> struct SumOf<float> { using type = FloatSum; };
 
 }  // namespace detail
 
-// What keeps the terms, rounded, in a row as well.
+// What keeps the terms in a row as well.
+struct Keep {
+  float* to;
+  template <long L> BB_INLINE void operator()(long c, const float (&terms)[L], long count) const {
+    using vec = detail::Vector<float>::type;
+    using mem = detail::Vector<float>::unaligned;
+    constexpr long W = detail::Vector<float>::width;
+    if (count == L) {
+      BB_UNROLL for (int j = 0; j < L / W; ++j) *(mem*)(to + c + j * W) = *(const vec*)(terms + j * W);
+    } else {
+      for (long l = 0; l < count; ++l) to[c + l] = terms[l];
+    }
+  }
+};
+
+// The same, rounded.
 struct KeepRounded {
   bf16* to;
-  BB_INLINE void operator()(long c, const float* terms, long count) const {
-    detail::round_floats(to + c, terms, count);
+  template <long L> BB_INLINE void operator()(long c, const float (&terms)[L], long count) const {
+    if constexpr (L == detail::rounded_at_once) detail::round_floats(to + c, terms, count);
+    else detail::round_vector(to + c, terms, count);
   }
 };
 

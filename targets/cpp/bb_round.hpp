@@ -34,6 +34,23 @@ BB_INLINE void round_floats(bf16* to, const float* from, long count) {
   for (long l = 0; l < count && whole == part; ++l) to[l] = part[l];
 }
 
+// Stores the first `count` of a vector of floats; they are aligned.
+BB_INLINE void round_vector(bf16* to, const float* from, long count) {
+  constexpr long W = Vector<float>::width;
+  bf16 part[W];
+  bf16* const whole = count == W ? to : part;
+#if defined(__AVX512BF16__)
+  typedef float pairs __attribute__((vector_size(32), aligned(2), may_alias));
+  pairs all;
+  __asm__("vcvtneps2bf16 %1, %t0" : "=v"(all) : "v"(*(const Vector<float>::type*)from));
+  *(pairs*)whole = all;
+#else
+#pragma omp simd
+  for (long l = 0; l < W; ++l) whole[l] = store<bf16>(from[l]);
+#endif
+  for (long l = 0; l < count && whole == part; ++l) to[l] = part[l];
+}
+
 }  // namespace detail
 
 // Stores f(0), ..., f(n - 1), rounded. f is vectorised, so calls must not depend on one another.

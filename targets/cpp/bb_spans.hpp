@@ -17,6 +17,11 @@ BB_INLINE int64_t span_past(int64_t past, int64_t count) {
   return past < count ? past : count;
 }
 
+// A bound of columns, of which a block has fewer than 2^31, in as many bits.
+BB_INLINE int32_t column_bound(int64_t bound) {
+  return int32_t(bound < INT32_MIN ? INT32_MIN : bound > INT32_MAX ? INT32_MAX : bound);
+}
+
 // Gives a row a value where it has not been worked on.
 template <class T> BB_INLINE void fill_outside(T* row, int64_t first, int64_t past, int64_t count, T value) {
   for (int64_t c = 0; c < first; ++c) row[c] = value;

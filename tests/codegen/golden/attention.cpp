@@ -93,8 +93,9 @@ static void attention_kernel(
             const int64_t row = turn;
             // S = where(col_spread(n, m) > row_spread(m, n), -inf, S / sqrt(size(d)))
             // row_max_1 = row_max(S)
+            const int32_t first = bb::column_bound((m0 + row) + 1 - n0);
             row_max_1[row] = bb::max_over<float>(n_count, [&](int64_t col) {
-              return S[row * block_n + col] = bb::select((n0 + col) > (m0 + row), -INFINITY, S[row * block_n + col] / sqrt_value);
+              return S[row * block_n + col] = bb::select(int32_t(col) >= first, -INFINITY, S[row * block_n + col] / sqrt_value);
             });
           }
           if (turn > 0) {
@@ -104,9 +105,9 @@ static void attention_kernel(
             // E = exp(row_shift(S, where(M_new == -inf, 0, -M_new)))
             // row_sum_1 = row_sum(E)
             const float where_value = bb::select(M_new[row] == -INFINITY, 0.0f, -M_new[row]);
-            row_sum_1[row] = bb::sum_over<float>(n_count, [&](int64_t col) {
-              return E[row * block_n + col] = bb::exp(S[row * block_n + col] + where_value);
-            });
+            row_sum_1[row] = bb::sum_over<float>(n_count, bb::through<bb::Exp>([&](int64_t col) {
+              return S[row * block_n + col] + where_value;
+            }), bb::Keep{E + row * block_n});
           }
         }
 

@@ -1,0 +1,159 @@
+// Functions of a few vectors of floats at a time, for rows whose terms are little else: `through` takes such a function apart
+// from what it is applied to and from what is made of its values.
+//
+//   total[r] = bb::sum_over<float>(n, bb::through<bb::Exp>([&](long c) { return s[c] - top[r]; },
+//                                                          [&](long c, float e) { return y[c] = e; }));
+//
+// In a loop over numbers (bb_math.hpp) compilers finish one vector before they begin the next, whose instructions then
+// wait for each other, and they use neither tables in registers nor instructions that scale by powers of two. Errors are
+// those of bb_math.hpp, which has the same functions of numbers.
+#pragma once
+
+#include "bb_math.hpp"
+#include "bb_vector.hpp"
+
+namespace bb {
+namespace detail {
+
+#define BB_EACH BB_UNROLL for (int j = 0; j < N; ++j)
+
+#if defined(__AVX512F__)
+// Compilers differ in the names of their functions for these.
+BB_INLINE Vector<float>::type scale_lanes(Vector<float>::type x, Vector<float>::type n) {  // by 2 to the floor of n
+  __asm__("vscalefps %2, %1, %0" : "=v"(x) : "v"(x), "v"(n));
+  return x;
+}
+BB_INLINE Vector<float>::type within(Vector<float>::type least, Vector<float>::type x, Vector<float>::type most) {
+  __asm__("vmaxps %0, %1, %0\n\tvminps %0, %2, %0" : "+&v"(x) : "v"(least), "v"(most));  // NaN stays
+  return x;
+}
+BB_INLINE Vector<float>::type estimate_reciprocal(Vector<float>::type x) {  // to 14 bits
+  __asm__("vrcp14ps %0, %0" : "+v"(x));
+  return x;
+}
+BB_INLINE Vector<float>::type look_up(Vector<float>::type table, Vector<float>::type place) {  // by its low four bits
+  __asm__("vpermps %2, %1, %0" : "=v"(place) : "v"(place), "v"(table));
+  return place;
+}
+
+// 2^(j / 16)
+alignas(64) inline constexpr float sixteenths[16] = {
+    0x1.000000p0f, 0x1.0b5586p0f, 0x1.172b84p0f, 0x1.2387a6p0f, 0x1.306fe0p0f, 0x1.3dea64p0f, 0x1.4bfdaep0f, 0x1.5ab07ep0f,
+    0x1.6a09e6p0f, 0x1.7a1148p0f, 0x1.8ace54p0f, 0x1.9c4918p0f, 0x1.ae89fap0f, 0x1.c199bep0f, 0x1.d5818ep0f, 0x1.ea4afap0f};
+#else
+template <int N, class F> BB_INLINE void one_by_one(Vector<float>::type* x, F f) {
+  float* const each = (float*)x;
+#pragma omp simd
+  for (long l = 0; l < N * Vector<float>::width; ++l) each[l] = f(each[l]);
+}
+#endif
+
+}  // namespace detail
+
+// Vectors of e^x.
+struct Exp {
+  using vec = detail::Vector<float>::type;
+  template <int N> static BB_INLINE void apply(vec* x) {
+#if defined(__AVX512F__)
+    using namespace detail;
+    // x = n ln 2 + r with n a multiple of 1 / 16, whose last four bits are the last ones of `shifted`.
+    const vec none{}, table = *(const vec*)sixteenths, magic = none + 0x1.8p19f;
+    vec shifted[N], n[N], r[N], p[N], t[N];
+    BB_EACH x[j] = within(none - 104.0f, x[j], none + 89.0f);
+    BB_EACH shifted[j] = fused_lanes(x[j], none + 0x1.715476p0f, magic);
+    BB_EACH n[j] = shifted[j] - magic;
+    BB_EACH r[j] = fused_lanes(n[j], none - 0x1.62cp-1f, x[j]);
+    BB_EACH r[j] = fused_lanes(n[j], none - 0x1.217f7ep-12f, r[j]);
+    BB_EACH t[j] = look_up(table, shifted[j]);
+    BB_EACH p[j] = fused_lanes(r[j], none + 0x1.555556p-3f, none + 0.5f);
+    BB_EACH p[j] = fused_lanes(p[j], r[j], none + 1.0f);
+    BB_EACH r[j] *= t[j];
+    BB_EACH x[j] = scale_lanes(fused_lanes(p[j], r[j], t[j]), n[j]);
+#else
+    detail::one_by_one<N>(x, [](float y) __attribute__((always_inline)) { return bb::exp(y); });
+#endif
+  }
+};
+
+// Vectors of tanh(x).
+struct Tanh {
+  using vec = detail::Vector<float>::type;
+  template <int N> static BB_INLINE void apply(vec* x) {
+#if defined(__AVX512F__)
+    using namespace detail;
+    using bits = Vector<uint32_t>::type;
+    // With u = (e^(2 |x|) - 1) / 2 = 2^(n - 1) (e^r - 1) + (2^(n - 1) - 1 / 2) it is u / (1 + u): divided by what the sum
+    // rounded is, and then mended by the remainder, which an estimate of the reciprocal is good enough for.
+    const vec none{}, magic = none + 0x1.8p23f;
+    vec n[N], r[N], q[N], half[N];
+    BB_EACH r[j] = vec(bits(x[j]) & 0x7fffffffu);
+    BB_EACH r[j] = within(none, r[j] + r[j], none + 20.0f);
+    BB_EACH n[j] = fused_lanes(r[j], none + 0x1.715476p0f, magic) - magic;
+    BB_EACH r[j] = fused_lanes(n[j], none - 0x1.62p-1f, r[j]);
+    BB_EACH r[j] = fused_lanes(n[j], none - 0x1.c85fep-10f, r[j]);
+    BB_EACH q[j] = fused_lanes(r[j], none + 0x1.6a4d60p-10f, none + 0x1.12398ep-7f);
+    BB_EACH q[j] = fused_lanes(q[j], r[j], none + 0x1.5558b0p-5f);
+    BB_EACH q[j] = fused_lanes(q[j], r[j], none + 0x1.555492p-3f);
+    BB_EACH q[j] = fused_lanes(q[j], r[j], none + 0x1.fffffcp-2f);
+    BB_EACH q[j] = fused_lanes(r[j] * r[j], q[j], r[j]);
+    BB_EACH half[j] = scale_lanes(none + 0.5f, n[j]);
+    BB_EACH q[j] = fused_lanes(half[j], q[j], half[j] - 0.5f);
+    BB_EACH r[j] = q[j] + 1.0f;
+    BB_EACH half[j] = q[j] - (r[j] - 1.0f);
+    BB_EACH n[j] = estimate_reciprocal(r[j]);
+    BB_EACH {
+      const vec y = q[j] * n[j], rest = fused_lanes(-half[j], y, fused_lanes(-r[j], y, q[j]));
+      x[j] = vec(bits(fused_lanes(rest, n[j], y)) | (bits(x[j]) & 0x80000000u));
+    }
+#else
+    detail::one_by_one<N>(x, [](float y) __attribute__((always_inline)) { return bb::tanh(y); });
+#endif
+  }
+};
+
+// What makes terms of a row in steps: `argument(c)` for each, `Function` for vectors of them, and then, where terms
+// are not its values, `use(c, value)` for each.
+struct Value {};
+template <class Function, class Argument, class Use> struct Through {
+  Argument argument;
+  Use use;
+};
+template <class Function, class Argument, class Use = Value>
+BB_INLINE Through<Function, Argument, Use> through(Argument argument, Use use = {}) {
+  return {argument, use};
+}
+
+namespace detail {
+
+// The terms c, ..., c + count - 1 of a row, at most N vectors of them. They are counted in 32 bits, as many as a
+// float has, so that what depends on the place fits into as many vectors.
+template <int N, class T, class F> BB_INLINE void make_terms(T* terms, long c, long count, F& f) {
+#pragma omp simd
+  for (int l = 0; l < count; ++l) terms[l] = f(c + l);
+}
+template <int N, class Function, class Argument, class Use>
+BB_INLINE void make_terms(float* terms, long c, long count, Through<Function, Argument, Use>& f) {
+  constexpr long W = Vector<float>::width, L = N * W;
+  using vec = Vector<float>::type;
+  alignas(BB_VECTOR_BYTES) float arguments[L], values[L];  // in registers, since loops over whole vectors are unrolled
+  for (int l = count; l < L; ++l) arguments[l] = 0;
+#pragma omp simd
+  for (int l = 0; l < count; ++l) arguments[l] = f.argument(c + l);
+  vec x[N];
+  BB_EACH x[j] = *(const vec*)(arguments + j * W);
+  Function::template apply<N>(x);
+  if constexpr (same<Use, Value>) {
+    float* const to = count == L ? terms : values;
+    BB_EACH *(vec*)(to + j * W) = x[j];
+    for (int l = 0; l < count && to == values; ++l) terms[l] = values[l];
+  } else {
+    BB_EACH *(vec*)(values + j * W) = x[j];
+#pragma omp simd
+    for (int l = 0; l < count; ++l) terms[l] = f.use(c + l, values[l]);
+  }
+}
+
+}  // namespace detail
+}  // namespace bb
+
+#undef BB_EACH

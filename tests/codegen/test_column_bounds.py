@@ -1,0 +1,99 @@
+"""Conditions on positions that become bounds of a row's columns: which, and that they mean what they say."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.core.operators import builtin_table
+from bbrewrite.core.terms import Apply, IndexValue, Number, Size, Term
+from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.runtime.module import compile_programs
+from tests.codegen.kernel_cases import entrywise, indices, op, output, read, tensor
+
+TABLE = builtin_table()
+M = op("row_spread", IndexValue("m"), to="n")
+N = op("col_spread", IndexValue("n"), to="m")
+H, SIZE = IndexValue("h"), Size("m")
+FAR = 1 << 40
+RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+
+
+def _shown(condition: Term, name: str) -> KernelProgram:
+    """Y = X where the condition holds, else -1, in blocks of 5 by 9."""
+    value = op("where", condition, read("X", "h", "m", "n"), -1)
+    table = indices(h=None, m=5, n=9)
+    return entrywise(name, value, table, "h m n", tensor("X", "h m n"), output("Y", "h m n"))
+
+
+def _text(condition: Term) -> str:
+    return print_programs([_shown(condition, "shown")], TABLE).text
+
+
+def _value(term: Term, h: Any, m: Any, n: Any, size: int) -> Any:
+    match term:
+        case Number(value):
+            return int(value)
+        case IndexValue(index):
+            return {"h": h, "m": m, "n": n}[index]
+        case Size():
+            return size
+        case Apply("row_spread" | "col_spread", (inner,)):
+            return _value(inner, h, m, n, size)
+        case Apply(name, (left, right)):
+            values = (_value(operand, h, m, n, size) for operand in (left, right))
+            functions = RELATIONS | {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
+            return functions[name](*values)
+        case _:
+            raise AssertionError(term)
+
+
+SIDES = {
+    "causal": (N, M),
+    "window": (op("subtract", M, N), Number(4.0)),
+    "turned round": (Number(4.0), op("subtract", N, M)),
+    "from the end": (op("add", N, M), SIZE),
+    "of a head": (N, op("add", H, 3)),
+    "fixed": (N, Number(7.0)),
+    "twice the row": (N, op("multiply", M, 2)),
+    "always far": (op("add", N, FAR), M),
+    "never far": (op("subtract", N, FAR), M),
+}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_bounds_mean_what_comparisons_say(side: str) -> None:
+    left, right = SIDES[side]
+    conditions = {name: op(name, left, right) for name in RELATIONS}
+    assert all("bb::column_bound(" in _text(condition) for condition in conditions.values())
+    compiled = compile_programs([_shown(condition, name) for name, condition in conditions.items()], TABLE)
+    extents = {"h": 3, "m": 13, "n": 22}
+    h, m, n = np.meshgrid(*map(np.arange, extents.values()), indexing="ij")
+    x = np.arange(h.size, dtype=np.float32).reshape(h.shape)
+    for condition, one in zip(conditions.values(), compiled, strict=True):
+        want = np.where(_value(condition, h, m, n, extents["m"]), x, -1)
+        np.testing.assert_array_equal(one.run({"X": x}, extents, 2)["Y"], want)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param(op("less", op("multiply", N, 2), M), id="several columns at a time"),
+        pytest.param(op("equal", N, M), id="one column"),
+        pytest.param(op("less", op("subtract", N, N), M), id="no column"),
+        pytest.param(op("less", read("X", "h", "m", "n"), N), id="of entries"),
+        pytest.param(op("less", N, 2.5), id="of a fraction"),
+    ],
+)
+def test_other_conditions_are_evaluated_entry_by_entry(condition: Term) -> None:
+    assert "bb::column_bound(" not in _text(condition)

@@ -1,0 +1,66 @@
+"""Calls in rows that are made for several vectors at a time: which, and that rows of any length come out right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.core.elements import Element
+from bbrewrite.core.operators import builtin_table
+from bbrewrite.core.terms import Term
+from bbrewrite.plan.kernel import KernelProgram, Let, Store
+from bbrewrite.runtime.module import compile_programs
+from tests.codegen.kernel_cases import F32, F64, block, indices, op, output, read, single, tensor, use
+
+TABLE = builtin_table()
+X = read("X", "m", "n")
+EXP, TANH = op("exp", X), op("tanh", X)
+
+
+def _rows(name: str, value: Term, fold: str = "row_sum", element: Element = F32) -> KernelProgram:
+    """Y = the values of each row, each divided by their fold."""
+    kept, total = block("kept", "m n", element=element), block("total", "m", element=element)
+    body = (
+        Let(kept, value),
+        Let(total, op(fold, use(kept))),
+        Store(output("Y", "m n", element), op("row_scale", use(kept), op("recip", use(total)))),
+    )
+    return single(name, indices(m=3, n=170), "m n", body, tensor("X", "m n", element), output("Y", "m n", element))
+
+
+CASES = {
+    "kept": (_rows("kept", EXP), "bb::through<bb::Exp>"),
+    "used": (_rows("used", op("add", op("multiply", TANH, 3), op("abs", X)), "row_max"), "bb::through<bb::Tanh>"),
+    "inner": (_rows("inner", op("exp", TANH)), "bb::through<bb::Tanh>"),
+    "double": (_rows("double", EXP, element=F64), ""),
+    "without": (_rows("without", op("sigmoid", X)), ""),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_calls_in_folded_rows_of_floats_are_made_for_vectors(case: str) -> None:
+    program, call = CASES[case]
+    text = print_programs([program], TABLE).text
+    assert (call in text) if call else "bb::through" not in text
+    assert ("bb::Keep{kept" in text) == (case == "kept")
+
+
+def test_rows_of_all_lengths() -> None:
+    compiled = compile_programs([program for program, _ in CASES.values()], TABLE)
+    random = np.random.default_rng(0)
+    for n in (1, 15, 16, 17, 63, 64, 65, 100, 128, 170):
+        exact = random.standard_normal((7, n)) + 0.1
+        values = {
+            "kept": np.exp(exact),
+            "used": np.tanh(exact) * 3 + np.abs(exact),
+            "inner": np.exp(np.tanh(exact)),
+            "double": np.exp(exact),
+            "without": 1 / (1 + np.exp(-exact)),
+        }
+        for (name, (program, _)), one in zip(CASES.items(), compiled, strict=True):
+            value = values[name]
+            fold = value.max(axis=1) if name == "used" else value.sum(axis=1)
+            x = exact.astype(program.inputs[0].element.numpy_type)
+            found = one.run({"X": x}, {"m": 7, "n": n}, 2)["Y"]
+            np.testing.assert_allclose(found, value / fold[:, None], rtol=1e-4, atol=1e-5)
