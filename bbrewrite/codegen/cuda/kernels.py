@@ -147,7 +147,9 @@ class _KernelPrinter:
         threads = self._warps * WARP_SIZE
         writer = Writer()
         writer.line(self._summary())
-        with writer.block(signature(f'extern "C" __global__ void __launch_bounds__({threads}) {self._name}', taken)):
+        # The assembler would rather spill than have less than a dozen blocks of one warp on a multiprocessor.
+        bounds = f"{threads}, 1" if self._warps == 1 else f"{threads}"
+        with writer.block(signature(f'extern "C" __global__ void __launch_bounds__({bounds}) {self._name}', taken)):
             writer.line(f"constexpr int warps = {self._warps};")
             for name, block in blocks:
                 writer.line(f"constexpr int {name} = {block};")
