@@ -7,7 +7,7 @@ order; kept values and block sizes by steepest descent. All of it is determinist
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from math import isinf, prod
@@ -116,15 +116,21 @@ class ScheduleSearch:
         # What to keep is found at coarse block sizes, so at finer ones less may be better.
         limit = started[0].cost.seconds * REFINED_WITHIN
         refined = [start for start in started[:NESTS_REFINED] if start.cost.seconds <= limit]
-        refined += self._shared_out(started[0])
-        descended = [choice for start in refined for choice in self._descent(start)]
-        best = min(map(self._with_block_sizes, descended), key=lambda choice: choice.rank)
+        best = self._refined(refined)
+        limit = best.cost.seconds * REFINED_WITHIN
+        best = self._refined([start for start in self._shared_out(best) if start.cost.seconds <= limit], best)
         whole = self._finished(best, self._notes(best))
         # Two launches: what is split must be worth more than one.
         fills = self._cells(best) >= SPLIT_BELOW * self._machine.threads
         if may_split or fills or whole.seconds <= 2 * self._machine.target.launch_seconds:
             return whole
         return min([whole, *self._launched_twice(best)], key=lambda found: found.seconds)
+
+    def _refined(self, starts: Iterable[NestChoice], known: NestChoice | None = None) -> NestChoice:
+        """The best of nests and of those that keep more values local, each at its best block sizes, and of `known`."""
+        descended = [choice for start in starts for choice in self._descent(start)]
+        found = [*map(self._with_block_sizes, descended), *([] if known is None else [known])]
+        return min(found, key=lambda choice: choice.rank)
 
     def _started(self, grid: tuple[str, ...]) -> Iterator[NestChoice]:
         """Nests of a grid in all loop orders, with nothing kept local yet."""
@@ -282,8 +288,13 @@ class ScheduleSearch:
             best = better
 
     def _keepable(self, choice: NestChoice) -> set[Term]:
-        """Values computed more than once, and loads repeated within one cell of the grid."""
-        return (set(choice.nest.recomputed) | self._repeated_loads(choice)) - choice.kept
+        """Values computed more than once, and loads repeated within one cell of the grid.
+
+        Where a loop is shared out instead of a grid's cells, only what does not depend on it: the rest is as it was.
+        """
+        found = (set(choice.nest.recomputed) | self._repeated_loads(choice)) - choice.kept
+        is_whole = choice.split is None or choice.split in self._reduced
+        return found if is_whole else {term for term in found if choice.split not in term.free}
 
     def _repeated_loads(self, choice: NestChoice) -> set[Term]:
         places: dict[Term, set[tuple[Loop, ...]]] = {}
