@@ -86,7 +86,7 @@ class _Alternatives(ScheduleSearch):
 
     def best(self) -> list[Scheduled]:
         """The schedules worth measuring, the fastest by the model first."""
-        started = [choice for grid in self._grids() for choice in self._started(grid)]
+        started = [choice for grid in self._loops.grids() for choice in self._started(grid)]
         if self._machine.target.gpu is None:
             started += self._started_split()
         started.sort(key=lambda choice: choice.rank)
@@ -117,7 +117,7 @@ class _Alternatives(ScheduleSearch):
         parts = {part.digest: part for output in self._kernel.outputs for part in walk(output.body)}
         sizes = dict(choice.blocks)
         fits = (
-            (choice.grid in set(self._grids()) if choice.split is None else not choice.grid)
+            (choice.grid in set(self._loops.grids()) if choice.split is None else not choice.grid)
             and sorted((*choice.grid, *choice.order)) == sorted(self._used) == sorted(sizes)
             and set(choice.kept) <= parts.keys()
             and (choice.split is None or choice.split in self._mergeable or self._is_shareable(choice.split))
@@ -136,4 +136,4 @@ class _Alternatives(ScheduleSearch):
         index = self._indices[name]
         if index.block is None:
             return 1
-        return index.block if index.block_is_fixed else max(1, min(size, self._extent(name)))
+        return index.block if index.block_is_fixed else max(1, min(size, self._loops.extent(name)))

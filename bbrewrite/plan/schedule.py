@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations
+from itertools import combinations
 from math import isinf, prod
 
 from bbrewrite.core.indices import Index, IndexTable
@@ -22,6 +22,7 @@ from bbrewrite.plan.cost import Cost, NestCosts
 from bbrewrite.plan.events import NestEvents, summarise
 from bbrewrite.plan.gpu_costs import GPU_BLOCK_SIZES, GpuNestCosts
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
+from bbrewrite.plan.loop_orders import LoopOrders
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.naming import name_values
 from bbrewrite.plan.narrowing import Narrowing, may_narrow, with_ranges_only
@@ -30,11 +31,9 @@ from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.scheduled import Scheduled
 from bbrewrite.plan.spanning import may_span, spanned
 from bbrewrite.plan.split import repeats_work_along, share_out, split_reduction
-from bbrewrite.plan.tried_sizes import BLOCK_SIZES, TriedSizes, columns
+from bbrewrite.plan.tried_sizes import TriedSizes, columns
 from bbrewrite.plan.two_launches import SHARED_UP_TO, SHARES, TwoLaunches, split_in_two
 
-# Loops of more than this many indices are tried in the program's order only.
-PERMUTED_INDICES = 4
 # How many combinations of grid and loop order are refined by keeping values local.
 NESTS_REFINED = 2
 # Those that start so much slower than the fastest did not win on any program at hand.
@@ -98,6 +97,7 @@ class ScheduleSearch:
         self._nested = tuple(dict.fromkeys(pair for nest in nests for pair in combinations(sorted(nest), 2)))
         used = frozenset[str]().union(*nests)
         self._used = tuple(index.name for index in indices if index.name in used)
+        self._loops = LoopOrders(kernel, self._used, self._reduced, indices, machine)
         # Only states of one component can be merged block by block.
         dependent = {t.index for t in terms if isinstance(t, Reduce) and len(table.monoids[t.monoid].state) > 1}
         self._mergeable = frozenset(self._reduced) - dependent
@@ -107,7 +107,7 @@ class ScheduleSearch:
 
     def run(self) -> Scheduled:
         """The cheapest schedule found."""
-        started = [choice for grid in self._grids() for choice in self._started(grid)]
+        started = [choice for grid in self._loops.grids() for choice in self._started(grid)]
         # Blocks of a GPU's grid cannot wait for each other.
         may_split = self._machine.target.gpu is None
         if may_split and self._cells(min(started, key=lambda c: c.rank)) < SPLIT_BELOW * self._machine.threads:
@@ -134,7 +134,7 @@ class ScheduleSearch:
 
     def _started(self, grid: tuple[str, ...]) -> Iterator[NestChoice]:
         """Nests of a grid in all loop orders, with nothing kept local yet."""
-        yield from self._different(grid, [(order, None) for order in self._orders(grid)])
+        yield from self._different(grid, [(order, None) for order in self._loops.orders(grid)])
 
     def _launched_twice(self, best: NestChoice) -> Iterator[Scheduled]:
         """Schedules of two kernels, the first of which shares out a reduction's loop."""
@@ -143,8 +143,8 @@ class ScheduleSearch:
             if found is None:
                 continue
             nest, grid = found
-            cells = prod(-(-self._extent(i) // self._whole(i)) for i in grid)
-            most = self._extent(index) // (GPU_BLOCK_SIZES[0] if self._indices.is_blocked(index) else 1)
+            cells = prod(-(-self._loops.extent(i) // self._loops.whole(i)) for i in grid)
+            most = self._loops.extent(index) // (GPU_BLOCK_SIZES[0] if self._indices.is_blocked(index) else 1)
             for count in SHARES:
                 if count <= most and cells * count <= SHARED_UP_TO * self._machine.threads:
                     yield self._with_shares(nest, grid, index, count)
@@ -192,7 +192,7 @@ class ScheduleSearch:
         assert gpu is not None
         typing = Typing(self._table, table, tensors)
         used = (*self._used, *table.shares)
-        extents = {index.name: self._extent(index.name) for index in self._indices} | table.shares
+        extents = {index.name: self._loops.extent(index.name) for index in self._indices} | table.shares
         events = summarise(body, grid, self._table, typing, tensors)
         costs = GpuNestCosts(events, body, grid, used, extents, table, tensors, self._machine, gpu)
         blocks, cost = self._sizes.descended(costs, self._sizes.coarse(costs, len(table.shares))[0])
@@ -200,7 +200,7 @@ class ScheduleSearch:
 
     def _started_split(self) -> Iterator[NestChoice]:
         """Nests without a grid whose outermost reduction is shared by all processors."""
-        outermost = {order: next((i for i in order if i in self._reduced), None) for order in self._orders(())}
+        outermost = {order: next((i for i in order if i in self._reduced), None) for order in self._loops.orders(())}
         yield from self._different((), [(order, i) for order, i in outermost.items() if i in self._mergeable])
 
     def _shared_out(self, best: NestChoice) -> Iterator[NestChoice]:
@@ -231,50 +231,12 @@ class ScheduleSearch:
     def _is_shareable(self, index: str) -> bool:
         """Whether processors may share out a loop over an index instead of cells of a grid."""
         may_share = self._machine.target.gpu is None and self._machine.threads > 1
-        return may_share and self._indices.is_blocked(index) and any(index in grid for grid in self._grids())
+        return may_share and self._indices.is_blocked(index) and any(index in grid for grid in self._loops.grids())
 
     def _cells(self, choice: NestChoice) -> int:
         """How many cells a choice's grid has."""
         blocks = dict(zip(self._used, choice.blocks, strict=True))
-        return prod(-(-self._extent(index) // blocks[index]) for index in choice.grid)
-
-    def _extent(self, name: str) -> int:
-        return self._machine.extents[self._indices.root(name)]
-
-    def _grids(self) -> Iterator[tuple[str, ...]]:
-        """Sets of output indices that every output has and no reduction binds, the largest first; none is empty
-        where there is anything to run in parallel.
-        """
-        shared = [
-            index
-            for index in self._kernel.outputs[0].tensor.indices
-            if index not in self._reduced and all(index in output.tensor.indices for output in self._kernel.outputs)
-        ]
-        points = tuple(index for index in shared if not self._indices.is_blocked(index))
-        blocked = [index for index in shared if index not in points and self._extent(index) > self._whole(index)]
-        single = tuple(index for index in shared if index not in points and index not in blocked)
-        # Point indices are batches: parallel, and nothing is shared between their iterations but weights.
-        for mask in range(2 ** len(blocked) - 1, -1, -1):
-            chosen = {index for bit, index in enumerate(blocked) if mask >> bit & 1} | {*points, *single}
-            if chosen or not shared:
-                yield tuple(index for index in shared if index in chosen)
-
-    def _orders(self, grid: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """Orders of the indices outside the grid that are worth trying."""
-        rest = tuple(index for index in self._used if index not in grid)
-        looping = tuple(index for index in rest if self._extent(index) > self._whole(index))
-        single = tuple(index for index in rest if index not in looping)
-        if len(looping) > PERMUTED_INDICES:
-            return [tuple(sorted(rest, key=lambda index: index in self._reduced))]
-        # Loops of a single iteration cost nothing where they stand; around everything those of outputs read best.
-        outer = [index for index in single if index not in self._reduced]
-        inner = [index for index in single if index in self._reduced]
-        return [(*outer, *order, *inner) for order in permutations(looping)]
-
-    def _whole(self, index: str) -> int:
-        """An extent that one block can span, so that its loop has a single iteration."""
-        largest = GPU_BLOCK_SIZES[-1] if self._machine.target.gpu else BLOCK_SIZES[-4]
-        return largest if self._indices.is_blocked(index) else 1
+        return prod(-(-self._loops.extent(index) // blocks[index]) for index in choice.grid)
 
     def _descent(self, best: NestChoice) -> Iterator[NestChoice]:
         """A nest, and others that keep values local, one after another while that helps."""
@@ -310,7 +272,7 @@ class ScheduleSearch:
     def _trips_outside(self, term: Term, loops: tuple[Loop, ...], choice: NestChoice) -> bool:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
         around = [loop.index for loop in loops]
-        return any(index not in term.free and self._extent(index) > blocks[index] for index in around)
+        return any(index not in term.free and self._loops.extent(index) > blocks[index] for index in around)
 
     def _built(
         self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
@@ -328,7 +290,7 @@ class ScheduleSearch:
                 return None
             nest = replace(nest, body=body)
         events = summarise(nest.body, grid, self._table, self._typing, self._tensors)
-        extents = {index.name: self._extent(index.name) for index in self._indices}
+        extents = {index.name: self._loops.extent(index.name) for index in self._indices}
         costs = self._costs(events, nest.body, grid, extents)
         best, cost = self._sizes.coarse(costs)
         return NestChoice(grid, order, split, kept, nest, costs, best, cost)
@@ -399,7 +361,7 @@ class ScheduleSearch:
             for term in walk(statement.expression):
                 if isinstance(term, Read):
                     reads.setdefault(term.tensor, tensors[term.tensor])
-        extents = {index: self._extent(index) for index in self._may_span}
+        extents = {index: self._loops.extent(index) for index in self._may_span}
         whole = spanned(body, grid, self._may_span, blocks, extents)
         return Kernel(name, indices, grid, body, tuple(reads.values()), writes, whole)
 
