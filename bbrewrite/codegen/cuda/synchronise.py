@@ -56,7 +56,10 @@ def _ringed(step: Step, copies: int, rings: dict[str, Tile]) -> Step:
         return step
     body = tuple(_ringed(inner, copies, rings) for inner in step.body)
     inside = any(isinstance(inner, Repeat) and _copies(inner) for inner in body)
-    ahead = tuple(inner for inner in body if isinstance(inner, Stage) and _changes_with(inner, step.index))
+    # A loop that only fills a list is best left to begin all its copies at once.
+    read = frozenset(name for inner in walk_steps(body) for name in tiles_read(inner))
+    stages = [inner for inner in body if isinstance(inner, Stage) and inner.tile.name in read]
+    ahead = tuple(stage for stage in stages if _changes_with(stage, step.index))
     ringed = [stage.tile for stage in ahead if not stage.tile.list_indices]
     if inside or step.unrolled or not ahead or (ringed and copies < 2):
         return replace(step, body=body)
