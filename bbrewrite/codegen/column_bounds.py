@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bbrewrite.codegen.scope import KernelScope, Position, signed_product
-from bbrewrite.core.terms import IndexValue, Size, Term
+from bbrewrite.core.terms import Apply, IndexValue, Size, Term
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.linear_conditions import linear_condition
 from bbrewrite.plan.visible import Nonnegative
@@ -31,7 +31,8 @@ def column_bound(
     condition: Term, places: Mapping[str, Position], typing: Typing, scope: KernelScope
 ) -> ColumnBound | None:
     """The condition as a bound, if it is one. `places` has the place in its block of each index of the condition."""
-    found = linear_condition(condition, True, typing)
+    # Of `and` a linear condition has only what is known, which is enough to skip blocks and not enough here.
+    found = linear_condition(condition, True, typing) if _is_one_comparison(condition) else None
     if not isinstance(found, Nonnegative):
         return None
     columns = [
@@ -57,6 +58,12 @@ def column_bound(
     text = f"-{text[2:]}" if text.startswith("- ") else text
     has_row = any(isinstance(leaf, IndexValue) and leaf.index in places for leaf, _ in others)
     return ColumnBound(places[name].variable, ">=" if sign > 0 else "<=", text, has_row)
+
+
+def _is_one_comparison(condition: Term) -> bool:
+    while isinstance(condition, Apply) and condition.operator in {"not", "row_spread", "col_spread"}:
+        (condition,) = condition.operands
+    return isinstance(condition, Apply) and condition.operator not in {"and", "or"}
 
 
 def _index(leaf: Term) -> str:

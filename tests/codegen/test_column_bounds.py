@@ -11,7 +11,7 @@ import pytest
 
 from bbrewrite.codegen.cpp import print_programs
 from bbrewrite.core.operators import builtin_table
-from bbrewrite.core.terms import Apply, IndexValue, Number, Size, Term
+from bbrewrite.core.terms import Apply, IndexValue, Number, Read, Size, Term
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.runtime.module import compile_programs
 from tests.codegen.kernel_cases import entrywise, indices, op, output, read, tensor
@@ -36,6 +36,10 @@ def _shown(condition: Term, name: str) -> KernelProgram:
     return entrywise(name, value, table, "h m n", tensor("X", "h m n"), output("Y", "h m n"))
 
 
+def _entries(h: Any) -> Any:
+    return np.arange(h.size, dtype=np.float32).reshape(h.shape) % 7
+
+
 def _text(condition: Term) -> str:
     return print_programs([_shown(condition, "shown")], TABLE).text
 
@@ -44,6 +48,10 @@ def _value(term: Term, h: Any, m: Any, n: Any, size: int) -> Any:
     match term:
         case Number(value):
             return int(value)
+        case Read():
+            return _entries(h)
+        case Apply("not", (inner,)):
+            return ~_value(inner, h, m, n, size)
         case IndexValue(index):
             return {"h": h, "m": m, "n": n}[index]
         case Size():
@@ -52,7 +60,13 @@ def _value(term: Term, h: Any, m: Any, n: Any, size: int) -> Any:
             return _value(inner, h, m, n, size)
         case Apply(name, (left, right)):
             values = (_value(operand, h, m, n, size) for operand in (left, right))
-            functions = RELATIONS | {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
+            functions = RELATIONS | {
+                "add": operator.add,
+                "subtract": operator.sub,
+                "multiply": operator.mul,
+                "and": operator.and_,
+                "or": operator.or_,
+            }
             return functions[name](*values)
         case _:
             raise AssertionError(term)
@@ -74,13 +88,26 @@ SIDES = {
 @pytest.mark.parametrize("side", SIDES)
 def test_bounds_mean_what_comparisons_say(side: str) -> None:
     left, right = SIDES[side]
-    conditions = {name: op(name, left, right) for name in RELATIONS}
-    assert all("bb::column_bound(" in _text(condition) for condition in conditions.values())
-    compiled = compile_programs([_shown(condition, name) for name, condition in conditions.items()], TABLE)
+    conditions = [op(name, left, right) for name in RELATIONS]
+    assert all("bb::column_bound(" in _text(condition) for condition in conditions)
+    _check(conditions)
+
+
+def test_conditions_made_of_comparisons_keep_every_part() -> None:
+    """Of entries nothing is known as a bound: what is joined with them must not be taken for the whole."""
+    causal, window = op("less_equal", N, M), op("less", op("subtract", M, N), 4)
+    small = op("less", read("X", "h", "m", "n"), 3)
+    pairs = [(causal, small), (small, causal), (causal, window), (op("not", causal), small)]
+    joined = [op(name, *pair) for pair in pairs for name in ("and", "or")]
+    _check([*joined, *(op("not", condition) for condition in joined), op("not", causal), op("not", small)])
+
+
+def _check(conditions: list[Term]) -> None:
+    programs = [_shown(condition, f"shown_{number}") for number, condition in enumerate(conditions)]
     extents = {"h": 3, "m": 13, "n": 22}
     h, m, n = np.meshgrid(*map(np.arange, extents.values()), indexing="ij")
-    x = np.arange(h.size, dtype=np.float32).reshape(h.shape)
-    for condition, one in zip(conditions.values(), compiled, strict=True):
+    x = _entries(h)
+    for condition, one in zip(conditions, compile_programs(programs, TABLE), strict=True):
         want = np.where(_value(condition, h, m, n, extents["m"]), x, -1)
         np.testing.assert_array_equal(one.run({"X": x}, extents, 2)["Y"], want)
 
