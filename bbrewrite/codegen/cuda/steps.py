@@ -130,7 +130,7 @@ class WaitForCopies:
 
 @dataclass(frozen=True)
 class FinishCopies:
-    """Every thread waits for the copies that it began, before it ends."""
+    """Every thread waits for the copies that it began, but for no other thread."""
 
 
 @dataclass(frozen=True)

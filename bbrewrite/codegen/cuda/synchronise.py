@@ -2,7 +2,8 @@
 
 A barrier goes where a step reads a tile that was written since the last one, or writes one that was read or written.
 Copies are waited for where one of their tiles is first used. What one iteration of a loop leaves to the next is found
-by going through its body until nothing new turns up.
+by going through its body until nothing new turns up. Before a loop threads wait for what its iterations would each wait
+for again, but not for what these wait for on account of each other.
 
 A loop with copies of its own, and no others inside, gets rings: each of its tiles has several copies, filled in turn.
 A list with a tile for each iteration needs none. At the top of every iteration all threads wait, once, for the copies
@@ -113,8 +114,15 @@ class _State:
         self.barrier()
         self.in_flight = frozenset()
 
+    def arrived(self) -> _State:
+        """What it is for a thread whose own copies have arrived."""
+        return _State(self.read, self.written | self.in_flight)
+
     def joined(self, other: _State) -> _State:
         return _State(self.read | other.read, self.written | other.written, self.in_flight | other.in_flight)
+
+    def copied(self) -> _State:
+        return replace(self)
 
     def become(self, other: _State) -> None:
         self.read, self.written, self.in_flight = other.read, other.written, other.in_flight
@@ -150,21 +158,32 @@ def _synchronised(steps: tuple[Step, ...], state: _State, tiles: frozenset[str])
 
 
 def _loop(loop: Repeat, state: _State, tiles: frozenset[str]) -> list[Step]:
-    before: list[Step] = []
-    inside = tuple(walk_steps(loop.body))
-    reads = frozenset(name for step in inside for name in tiles_read(step)) & tiles
-    writes = frozenset(name for step in inside for name in tiles_written(step))
-    ring = frozenset(stage.tile.name for stage in loop.ahead)
-    # Waiting once before the loop is better than in each of its iterations.
-    if (reads | writes) & state.in_flight and not loop.ahead:
-        before.append(WaitForCopies())
-        state.wait()
-    elif state.conflicts(reads, writes | ring):
-        before.append(Barrier())
-        state.barrier()
-    entered = state
+    # A ring's iterations wait for all copies that are under way, but its own first ones begin before that.
+    ahead = frozenset(stage.tile.name for stage in loop.ahead)
+    inside = () if loop.ahead else tuple(walk_steps(loop.body))
+    used = frozenset(name for step in inside for name in tiles_read(step) | tiles_written(step))
+    has_copies = bool(used & state.in_flight)
+    ready = state.copied()
+    ready.wait() if has_copies else ready.barrier()
+    body, after = _repeated(loop, ready, tiles)
+    # Waiting once before the loop is better than in each of its iterations, but what these do anyhow need not be done.
+    choices: list[tuple[list[Step], _State]] = [([], state)]
+    if has_copies:
+        choices.append(([FinishCopies()], state.arrived()))
+    if not state.conflicts(frozenset(), ahead):
+        for before, entered in choices:
+            same, left = _repeated(loop, entered, tiles)
+            if same == body:
+                state.become(left)
+                return [*before, replace(loop, body=body)]
+    state.become(after)
+    return [WaitForCopies() if has_copies else Barrier(), replace(loop, body=body)]
+
+
+def _repeated(loop: Repeat, entered: _State, tiles: frozenset[str]) -> tuple[tuple[Step, ...], _State]:
+    """The body of a loop that is entered so, and what the loop leaves."""
     while True:
-        inner = _State(entered.read, entered.written, entered.in_flight)
+        inner = entered.copied()
         if loop.ahead:
             inner.wait()
         body = _synchronised(loop.body, inner, tiles)
@@ -173,5 +192,4 @@ def _loop(loop: Repeat, state: _State, tiles: frozenset[str]) -> list[Step]:
             break
         entered = again
     # Without bounds or shares there is an iteration: extents are at least 1.
-    state.become(entered if loop.bounds is not None or loop.share else inner)
-    return [*before, replace(loop, body=body)]
+    return body, entered if loop.bounds is not None or loop.share else inner
