@@ -22,8 +22,8 @@ from bbrewrite.plan.schedules import Schedules
 from bbrewrite.plan.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
 from bbrewrite.plan.term_costs import TermCosts
 
-# How many kernels are scheduled at most beside the unfused ones; and of kernels that read the same lists, where the
-# graph is too large to try all.
+# How many kernels are scheduled at most beside the unfused ones, where a large one counts as several; and of kernels
+# that read the same lists, where the graph is too large to try all.
 KERNELS_SCHEDULED = 12
 FORMS_SCHEDULED = 1
 # Of a candidate of a large program that many are compared with, which takes most of the time of planning it.
@@ -123,8 +123,8 @@ class Planner:
 
     def _budget(self) -> Callable[[], bool]:
         """Whether more kernels may be scheduled, asked again and again while a part is planned."""
-        most = len(self._schedules) + KERNELS_SCHEDULED
-        return lambda: len(self._schedules) < most
+        most = self._schedules.effort + KERNELS_SCHEDULED
+        return lambda: self._schedules.effort < most
 
     def pareto(self) -> tuple[Plan, ...]:
         """The plans worth measuring, the chosen one first: no plan that was considered has fewer or as many buffers,
@@ -199,8 +199,8 @@ class Planner:
         if bound_left < plan.seconds / (1 + TOLERANCE):
             share = 1 - bound_left / plan.seconds
             notes.append(
-                f"planning met its limit of {KERNELS_SCHEDULED} kernels scheduled: this plan is the best so far,"
-                f" and none can be faster by more than {share:.0%}, estimated"
+                f"planning met its limit of {KERNELS_SCHEDULED} kernels scheduled, large ones counting more: this plan is the"
+                f" best so far, and none can be faster by more than {share:.0%}, estimated"
             )
         return tuple(notes)
 

@@ -13,13 +13,16 @@ from dataclasses import dataclass, replace
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Term
+from bbrewrite.core.terms import Term, walk
 from bbrewrite.plan.canonical_kernel import CanonicalKernel, canonical_kernel
 from bbrewrite.plan.cost import Cost
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.schedule import ScheduleSearch
 from bbrewrite.plan.scheduled import Scheduled
+
+# Kernels of more different terms than this take longer to schedule than others.
+ORDINARY_PARTS = 50
 
 
 @dataclass(frozen=True)
@@ -86,12 +89,14 @@ class Schedules:
         self.table = table
         self.machine = machine
         self._elsewhere = elsewhere or KnownSchedules()
+        self._effort = 0.0
         self._canonical: dict[KernelTerm, CanonicalKernel] = {}
         self._scheduled: dict[KernelTerm, Scheduled] = {}
 
-    def __len__(self) -> int:
-        """How many kernels were asked for."""
-        return len(self._canonical)
+    @property
+    def effort(self) -> float:
+        """How many kernels were asked for, a large one counting as the many that take as long."""
+        return self._effort
 
     def seconds(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> float:
         """What the cost model says of a kernel. `tensors` are all that it reads and stores, at least."""
@@ -118,5 +123,12 @@ class Schedules:
 
     def _known(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> _Known | None:
         if kernel not in self._canonical:
+            self._effort += _effort(kernel)
             self._canonical[kernel] = canonical_kernel(kernel, self.indices, tensors, self.machine)
         return self._elsewhere.by_form.get(self._canonical[kernel].form)
+
+
+def _effort(kernel: KernelTerm) -> float:
+    """Nests of large kernels are many, each has many statements, and each statement depends on many."""
+    parts = {part for output in kernel.outputs for part in walk(output.body)}
+    return max(1.0, (len(parts) / ORDINARY_PARTS) ** 3)
