@@ -17,8 +17,9 @@ from benchmarks.compare.limits import Limits
 from benchmarks.compare.results import OURS, Row, Times
 from benchmarks.compare.workloads import Workload
 
-_REST_SECONDS = 0.06
-_WARM_SECONDS = 0.01
+# Threads of OpenBLAS wait for more work at full speed for some tenths of a second.
+_REST_SECONDS = 0.3
+_WARM_SECONDS = 0.05
 
 
 def measure(
