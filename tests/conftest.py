@@ -1,13 +1,19 @@
-"""No test sees what was measured on this machine: plans are for the description that ships."""
+"""No test sees what was measured on this machine, by `target --measure` or by tuning: plans are for the description
+that ships, and the model's own. What tests compile stays in a cache of their own.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+
+from bbrewrite.resources import cache_directory
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_measured_machine(tmp_path_factory: pytest.TempPathFactory) -> None:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("BBREWRITE_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
-    yield
-    patch.undo()
+def _no_measured_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BBREWRITE_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
+        patch.setenv("BBREWRITE_CACHE_DIR", str(cache_directory() / "tests"))
+        yield
