@@ -199,8 +199,8 @@ class Planner:
         if bound_left < plan.seconds / (1 + TOLERANCE):
             share = 1 - bound_left / plan.seconds
             notes.append(
-                f"planning met its limit of {KERNELS_SCHEDULED} kernels scheduled, large ones counting more: this plan is the"
-                f" best so far, and none can be faster by more than {share:.0%}, estimated"
+                f"planning met its limit of {KERNELS_SCHEDULED} kernels scheduled, large ones counting more: this plan"
+                f" is the best so far, and none can be faster by more than {share:.0%}, estimated"
             )
         return tuple(notes)
 
