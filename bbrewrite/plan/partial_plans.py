@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
+from bbrewrite.plan.parts import reachable
+
 # Partial plans looked at in one walk, at most.
 STEPS = 20_000
 
@@ -39,7 +41,7 @@ class ListBits:
         for stores, reads in kernels:
             for name in stores:
                 needed[name] |= stores | reads
-        behind = {name: _reachable(name, needed) for name in needed}
+        behind = {name: reachable(name, needed) for name in needed}
         ordered = sorted(behind, key=lambda name: (len(behind[name]), name))
         self._place = {name: place for place, name in enumerate(ordered)}
         self._behind = [self.of(behind[name]) for name in ordered]
@@ -180,14 +182,3 @@ def _places(lists: int) -> Iterator[int]:
         lowest = lists & -lists
         yield lowest.bit_length() - 1
         lists ^= lowest
-
-
-def _reachable(name: str, needed: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
-    waiting = [name]
-    while waiting:
-        current = waiting.pop()
-        if current not in found:
-            found.add(current)
-            waiting += needed[current]
-    return found

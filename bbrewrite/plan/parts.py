@@ -19,7 +19,7 @@ def parts(outputs: Mapping[str, str], kernels: Iterable[KernelForm]) -> tuple[di
             touched.setdefault(name, set()).update(kernel.stores, kernel.lists_read)
     found: list[tuple[set[str], dict[str, str]]] = []
     for output, name in outputs.items():
-        lists, members = _reachable(name, touched), {output: name}
+        lists, members = reachable(name, touched), {output: name}
         meeting = [part for part in found if part[0] & lists]
         for part in meeting:
             lists |= part[0]
@@ -30,8 +30,8 @@ def parts(outputs: Mapping[str, str], kernels: Iterable[KernelForm]) -> tuple[di
     return tuple(sorted(members_in_order, key=lambda part: min(map(place.__getitem__, part))))
 
 
-def _reachable(name: str, touched: Mapping[str, set[str]]) -> set[str]:
-    """The lists that plans for a list may store."""
+def reachable(name: str, touched: Mapping[str, set[str]]) -> set[str]:
+    """The lists that plans for a list may store: itself, and what follows by one step or by several."""
     found: set[str] = set()
     waiting = [name]
     while waiting:
