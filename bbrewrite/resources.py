@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import sys
 from pathlib import Path
-
-import platformdirs
 
 _PACKAGE = Path(__file__).parent
 
@@ -21,25 +20,34 @@ def resource_directory(name: str) -> Path:
 def cache_directory() -> Path:
     """Where products are kept: BBREWRITE_CACHE_DIR, or the user's cache directory."""
     named = os.environ.get("BBREWRITE_CACHE_DIR")
-    return Path(named) if named else Path(platformdirs.user_cache_dir("bbrewrite"))
+    return Path(named) if named else _user_directory("XDG_CACHE_HOME", ".cache", "Library/Caches")
 
 
 def configuration_directory() -> Path:
     """Where a user's own descriptions are: BBREWRITE_CONFIG_DIR, or the user's configuration directory."""
     named = os.environ.get("BBREWRITE_CONFIG_DIR")
-    return Path(named) if named else Path(platformdirs.user_config_dir("bbrewrite"))
+    return Path(named) if named else _user_directory("XDG_CONFIG_HOME", ".config", "Library/Application Support")
+
+
+def _user_directory(variable: str, usual: str, on_macos: str) -> Path:
+    """Where the system keeps a user's files of one kind: as the variable says, or at the usual place."""
+    named = os.environ.get(variable, "").strip()
+    place = Path(named) if named else Path.home() / (on_macos if sys.platform == "darwin" else usual)
+    return place / "bbrewrite"
 
 
 @functools.cache
 def package_fingerprint() -> str:
     """Text that differs where a file of this package, its data or the user's own does, by size and time of change."""
-    digest = hashlib.sha256()
     data = [resource_directory(name) for name in ("grammar", "targets")]
-    for root in (_PACKAGE, *data, configuration_directory()):
-        for directory, names, files in os.walk(root):
-            names[:] = sorted(name for name in names if name != "__pycache__")
-            for file in sorted(files):
-                path = os.path.join(directory, file)
-                status = os.stat(path)
-                digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
+    left = [str(root) for root in (_PACKAGE, *data, configuration_directory()) if root.is_dir()]
+    told: list[str] = []
+    while left:
+        with os.scandir(left.pop()) as entries:  # os.walk takes half as long again
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left += [entry.path] if entry.name != "__pycache__" else []
+                    continue
+                status = entry.stat()
+                told.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+    return hashlib.sha256("\n".join(sorted(told)).encode()).hexdigest()

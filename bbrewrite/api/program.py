@@ -14,7 +14,6 @@ import numpy.typing as npt
 from bbrewrite.api.binding import bind, extents_of, named_weights
 from bbrewrite.api.record import CompileRequest, Record
 from bbrewrite.assumed_facts import first_exception
-from bbrewrite.runtime.dlpack import from_dlpack
 from bbrewrite.runtime.signature import Argument
 
 type Array = npt.NDArray[Any]
@@ -126,7 +125,7 @@ class Program:
         if len(given) != len(self._outputs):
             raise TypeError(f"`out` needs one array for each of {', '.join(self.outputs)}")
         return {
-            argument.name: value if isinstance(value, np.ndarray) else from_dlpack(value, for_writing=True)
+            argument.name: value if isinstance(value, np.ndarray) else _lent(value, for_writing=True)
             for argument, value in zip(self._outputs, given, strict=True)
         }
 
@@ -156,10 +155,16 @@ def _as_array(argument: Argument, value: Any) -> Array:
     if type(value) is np.ndarray:
         return value
     if hasattr(value, "__dlpack__"):  # a subclass of NumPy's array is taken as one
-        return from_dlpack(value)
+        return _lent(value)
     if isinstance(value, (*_NUMBERS, argument.numpy_type.type)):
         return np.asarray(value, argument.numpy_type)
     raise ValueError(f"{argument.name} must be an array, not {type(value).__name__}")
+
+
+def _lent(value: Any, for_writing: bool = False) -> Array:
+    from bbrewrite.runtime.dlpack import from_dlpack
+
+    return from_dlpack(value, for_writing)
 
 
 def _check_facts(argument: Argument, array: Array) -> None:

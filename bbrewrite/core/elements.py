@@ -6,9 +6,9 @@ values are worked on in local memory. This file knows nothing of shapes.
 
 from __future__ import annotations
 
+import functools
 from enum import Enum
 
-import ml_dtypes
 import numpy as np
 
 
@@ -46,7 +46,7 @@ class Element(Enum):
 
     @property
     def numpy_type(self) -> np.dtype[np.generic]:
-        return _NUMPY[self]
+        return _bfloat() if self is Element.BF16 else _NUMPY[self]
 
     def __str__(self) -> str:
         return self.value
@@ -69,10 +69,19 @@ _NUMPY: dict[Element, np.dtype[np.generic]] = {
     Element.NUMBER: np.dtype(np.float64),
     Element.I32: np.dtype(np.int32),
     Element.F16: np.dtype(np.float16),
-    Element.BF16: np.dtype(ml_dtypes.bfloat16),
     Element.F32: np.dtype(np.float32),
     Element.F64: np.dtype(np.float64),
 }
+
+
+@functools.cache
+def _bfloat() -> np.dtype[np.generic]:
+    # Few programs have bf16, and those that were compiled before are called within milliseconds.
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16)
+
+
 _RANK = {
     Element.BOOL: 0,
     Element.I32: 1,

@@ -6,7 +6,6 @@ them and exits with 2. Nothing here knows the languages.
 
 from __future__ import annotations
 
-import difflib
 import re
 import textwrap
 from collections.abc import Iterable
@@ -87,6 +86,8 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """A hint that names the nearest candidate, or "" where none is near. Candidates are compared without case."""
+    import difflib
+
     by_lower: dict[str, str] = {}
     for candidate in sorted(set(candidates)):
         by_lower.setdefault(candidate.lower(), candidate)

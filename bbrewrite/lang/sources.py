@@ -1,11 +1,17 @@
-"""Reads text files that users name. What cannot be read is an InputError, never a traceback."""
+"""Reads text files that users name. What cannot be read is an InputError, never a traceback.
+
+Light to import: a program that was compiled before is read, and nothing else is done with its text.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bbrewrite.core.spans import Source, Span
-from bbrewrite.lang.diagnostics import Diagnostic, InputError
+
+if TYPE_CHECKING:
+    from bbrewrite.lang.diagnostics import InputError
 
 
 def read_source(path: Path | str) -> Source:
@@ -14,12 +20,12 @@ def read_source(path: Path | str) -> Source:
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
-        raise InputError([Diagnostic("no-file", f"there is no file {name}")]) from None
+        raise _fault("no-file", f"there is no file {name}") from None
     except IsADirectoryError:
-        raise InputError([Diagnostic("no-file", f"{name} is a directory; a file is needed")]) from None
+        raise _fault("no-file", f"{name} is a directory; a file is needed") from None
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise InputError([Diagnostic("no-file", f"{name} cannot be read: {reason}")]) from None
+        raise _fault("no-file", f"{name} cannot be read: {reason}") from None
     return decoded_source(name, data)
 
 
@@ -35,14 +41,19 @@ def decoded_source(name: str, data: bytes) -> Source:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError([_not_text(name, data, error)]) from None
+        message = f"the byte 0x{data[error.start]:02x} is not UTF-8 text"
+        raise _fault("not-text", message, _place(name, data, error), "save the file as UTF-8") from None
     return Source(name, text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _not_text(name: str, data: bytes, error: UnicodeDecodeError) -> Diagnostic:
+def _place(name: str, data: bytes, error: UnicodeDecodeError) -> Span:
     before = data[: error.start].decode("utf-8", errors="replace")
     line = before.count("\n") + 1
     column = len(before) - (before.rfind("\n") + 1) + 1
-    source = Source(name, data.decode("utf-8", errors="replace"))
-    message = f"the byte 0x{data[error.start]:02x} is not UTF-8 text"
-    return Diagnostic("not-text", message, Span(source, line, column), "save the file as UTF-8")
+    return Span(Source(name, data.decode("utf-8", errors="replace")), line, column)
+
+
+def _fault(code: str, message: str, span: Span | None = None, hint: str = "") -> InputError:
+    from bbrewrite.lang.diagnostics import Diagnostic, InputError
+
+    return InputError([Diagnostic(code, message, span, hint)])

@@ -10,9 +10,10 @@ import ctypes
 import math
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+
+from bbrewrite.core.elements import Element
 
 type Array = npt.NDArray[Any]
 
@@ -90,4 +91,4 @@ def _from_bfloat(capsule: object) -> Array:
     else:
         strides = tuple(2 * math.prod(shape[axis + 1 :]) for axis in range(tensor.ndim))
     address = (tensor.data or 0) + tensor.byte_offset
-    return np.asarray(_Memory(capsule, address, shape, strides, "<u2")).view(ml_dtypes.bfloat16)
+    return np.asarray(_Memory(capsule, address, shape, strides, "<u2")).view(Element.BF16.numpy_type)

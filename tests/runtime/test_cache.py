@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bbrewrite.runtime.cache import cache_directory, cached_product, content_key
+from bbrewrite.resources import cache_directory, configuration_directory
+from bbrewrite.runtime.cache import cached_product, content_key
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +20,19 @@ def test_the_environment_names_the_directory(tmp_path: Path, monkeypatch: pytest
     assert cache_directory() == tmp_path / "cache"
     monkeypatch.delenv("BBREWRITE_CACHE_DIR")
     assert cache_directory().name == "bbrewrite"
+
+
+def test_a_users_files_lie_where_the_system_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("BBREWRITE_CACHE_DIR", "BBREWRITE_CONFIG_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setattr("sys.platform", "linux")
+    assert cache_directory() == Path("/home/ada/.cache/bbrewrite")
+    assert configuration_directory() == Path("/home/ada/.config/bbrewrite")
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert cache_directory() == Path("/home/ada/Library/Caches/bbrewrite")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/scratch")
+    assert cache_directory() == Path("/scratch/bbrewrite")
 
 
 def test_keys_tell_parts_apart() -> None:
