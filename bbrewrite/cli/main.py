@@ -26,9 +26,29 @@ class _Group(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         try:
-            return super().main(*args, **extra)
+            sys.exit(super().main(*args, **{**extra, "standalone_mode": False}) or 0)
+        except click.UsageError as error:
+            from bbrewrite.cli.usage import usage_fault
+
+            click.echo(usage_fault(error), err=True)
+            sys.exit(INPUT_AT_FAULT)
+        except click.Abort:
+            sys.exit(INTERRUPTED)
         except OSError as error:  # of help and version, which no command prints
             sys.exit(_reported(error))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(INPUT_AT_FAULT)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            from bbrewrite.cli.usage import UnknownCommand
+
+            raise UnknownCommand(args[0], ctx)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -78,7 +78,7 @@ def test_faults_of_rules_are_shown_where_they_are(bbrewrite: Command, scaled_sum
         (["--size", "m=3", "--input", "X"], "not of the form"),
         (["--size", "m=3", "--input", "A=a.npy"], "no input A"),
         (["--size", "m=3", "--input", "X=none.npy"], "no such file"),
-        (["--size", "m=3", "--frobnicate"], "No such option"),
+        (["--size", "m=3", "--frobnicate"], "there is no option `--frobnicate`"),
         ([], "the extent of m is open"),
     ],
 )
