@@ -53,6 +53,8 @@ def indices_are_bound(
     """Whether every index on the right is on the left, or has one position in each iteration; reports where not."""
     left = {index.text for index in statement.indices} | {around}
     loose = {index: span for index, span in value.free.items() if index not in left}
+    if around is not None and around not in scope.indices:
+        return not loose  # which of them is meant to have a position cannot be said
     for index, span in loose.items():
         message = f"`{index}` is on the right side only and is not reduced"
         shown = ", ".join([*(word.text for word in statement.indices), index])

@@ -145,7 +145,7 @@ class Values(ABC):
             if base.name in inside.parameters:
                 message = f"`{base.name}` is a parameter, a value; it has no indices"
                 self._fault("wrong-kind", message, node.span, inside)
-            elif base.name in (*REDUCTIONS, *LIBRARY):
+            elif base.name in (*REDUCTIONS, *LIBRARY) and base.name not in self._scope.broken:
                 message = f"`{base.name}[...]` needs an argument in brackets"
                 self._fault("wrong-kind", message, node.span, inside, f"write `{base.name}[k](x)`")
             else:

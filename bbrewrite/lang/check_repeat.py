@@ -17,7 +17,7 @@ from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.lang import syntax
 from bbrewrite.lang.array_definitions import check_definition, check_stored_type, indices_are_bound
 from bbrewrite.lang.array_expressions import Expressions
-from bbrewrite.lang.diagnostics import Related, counted
+from bbrewrite.lang.diagnostics import Related, counted, did_you_mean
 from bbrewrite.lang.scope import Declared, Scope
 
 
@@ -89,11 +89,13 @@ class Repeats:
         definition = syntax.DefinitionStatement(
             statement.name, statement.indices, statement.element, statement.expression, False, statement.name.span
         )
+        repeat.words.append(statement)
         if self._has_no_layer(statement.indices):
             found = check_definition(self._scope, self._expressions, definition)
-            repeat.words.append(statement)
             if found is not None:
                 repeat.carried[found.tensor.name] = found
+        else:
+            self._scope.broken.add(statement.name.text)
 
     def definition(self, statement: syntax.DefinitionStatement) -> None:
         """Checks a definition of the body."""
@@ -119,10 +121,14 @@ class Repeats:
             scope.report("repeat", f"`next {name}` is given twice", statement.name.span)
             return
         repeat.given.add(name)
-        if name not in (word.name.text for word in repeat.words):
-            names = ", ".join(f"`{word.name.text}`" for word in repeat.words) or "nothing"
-            hint = f"write `carry {name} = ...` under the `repeat`; it carries {names}"
-            scope.report("repeat", f"`{name}` is not carried", statement.name.span, hint)
+        carried = [word.name.text for word in repeat.words]
+        if name not in carried:
+            if name not in scope.broken:
+                shown = ", ".join(f"`{other}`" for other in carried) or "nothing"
+                hint = f"write `carry {name} = ...` under the `repeat`; it carries {shown}"
+                hint = did_you_mean(name, carried) or hint
+                scope.report("repeat", f"`{name}` is not carried", statement.name.span, hint)
+                scope.broken.add(name)
             return
         good = scope.distinct_indices(statement.indices, f"in {name}") and self._has_no_layer(statement.indices)
         value = self._expressions.resolve(statement.expression)
@@ -137,8 +143,10 @@ class Repeats:
             message = f"`{name}` has {rank}; {len(statement.indices)} given"
             scope.report("rank", message, statement.name.span, related=related)
             return
-        for word, axis in zip(statement.indices, declared.indices, strict=True):
-            good = scope.check_extents(word.text, axis, name, word.span) and good
+        good = all(
+            scope.check_extents(word.text, axis, name, word.span)
+            for word, axis in zip(statement.indices, declared.indices, strict=True)
+        )
         good = indices_are_bound(scope, statement, value, repeat.statement.index.text) and good
         check_stored_type(scope, declared.element, value, statement.name.span)
         if good:
@@ -157,12 +165,14 @@ class Repeats:
             name = definition.tensor.name
             scope.tensors.pop(name, None)
             scope.names[name] = Declared(f"definition inside `repeat {index}`", scope.names[name].span)
-        if not repeat.words and repeat.is_index:
+        if not repeat.words and not repeat.given and repeat.is_index:
             hint = "write `carry H[m, d] = X[m, d]` first and `next H[m, d] = ...` last"
             scope.report("repeat", f"nothing is carried out of this `repeat {index}`", repeat.statement.span, hint)
+        # A `next` of a name that is not carried has been reported; it is the one that is missing here.
+        is_misnamed = not repeat.given <= {word.name.text for word in repeat.words}
         for word in repeat.words:
             name = word.name.text
-            if name not in repeat.given and name not in scope.broken:
+            if name not in repeat.given and name not in scope.broken and not is_misnamed:
                 hint = f"write `next {name} = ...` in the body, with its indices"
                 scope.report("repeat", f"`{name}` is carried, but there is no `next {name}`", word.span, hint)
         if repeat.is_index and repeat.following.keys() == repeat.carried.keys():

@@ -10,7 +10,7 @@ from bbrewrite.core.programs import Assumption, Role, Tensor
 from bbrewrite.lang import syntax
 from bbrewrite.lang.diagnostics import Related, did_you_mean
 from bbrewrite.lang.parser import Parsed
-from bbrewrite.lang.scope import Scope
+from bbrewrite.lang.scope import STORED_ELEMENTS, Scope
 
 FACTS = ("nonzero", "positive", "nonnegative", "finite")
 _GREATEST_EXTENT = 2**48
@@ -39,6 +39,8 @@ def check_indices(scope: Scope, statement: syntax.IndexStatement, is_block: bool
         if not scope.declare(item.name, "index"):
             continue
         index = _with_extent(scope, item)
+        if item.extent is not None and index.extent is None and index.same_as is None:
+            scope.broken.add(index.name)  # what it is compared with is not at fault
         if item.block is not None:
             if is_block:
                 size = _whole(scope, item.block, "a block size", least=1)
@@ -65,15 +67,20 @@ def check_blocks(scope: Scope, statement: syntax.BlockStatement) -> None:
 def check_inputs(scope: Scope, statement: syntax.InputStatement) -> None:
     """Enters inputs or weights; a type holds for the names before it that have none."""
     kind = "weight" if statement.is_weight else "input"
+    items = statement.items
     element: Element | None = None
     elements: list[Element | None] = []
-    for item in reversed(statement.items):
+    last = items[-1]
+    if last.element is None and last.name.text in STORED_ELEMENTS:
+        hint = f"write `: {last.name.text}` behind the last name"
+        scope.report("no-type", f"`{last.name.text}` is a type, not a name", last.name.span, hint)
+        items, element = items[:-1], STORED_ELEMENTS[last.name.text]
+    elif last.element is None:
+        scope.report("no-type", f"`{last.name.text}` has no element type", last.name.span, "write `: f32` behind it")
+    for item in reversed(items):
         element = scope.element(item.element) if item.element else element
         elements.append(element)
-    if statement.items[-1].element is None:
-        last = statement.items[-1]
-        scope.report("no-type", f"`{last.name.text}` has no element type", last.name.span, "write `: f32` behind it")
-    for item, found in zip(statement.items, reversed(elements), strict=True):
+    for item, found in zip(items, reversed(elements), strict=True):
         good = scope.distinct_indices(item.indices, f"in {item.name.text}")
         if not scope.declare(item.name, kind):
             continue

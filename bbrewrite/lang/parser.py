@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from typing import cast
 
 from lark import Lark, Token, Tree, UnexpectedToken
@@ -26,6 +27,8 @@ from bbrewrite.lang.trees import build_statement
 # Later stages walk expressions recursively; a person never writes one so deep.
 GREATEST_DEPTH = 150
 
+_DECLARING = ("INDEX", "INPUT", "WEIGHT")
+
 
 @dataclass(frozen=True)
 class Parsed:
@@ -42,18 +45,21 @@ def parse_statements(source: Source) -> Parsed:
     faults: list[Diagnostic] = []
     faulty_names: set[str] = set()
     repeat: Token | None = None
-    for cut in statements(source, program_tokens(source.text)):
+    cuts = list(statements(source, program_tokens(source.text)))
+    for cut, following in zip_longest(cuts, cuts[1:]):
         first = cut.tokens[0]
         if repeat is not None and (first.column or 1) <= (repeat.column or 1):
             found.append(syntax.RepeatEnd(token_span(source, repeat)))
             repeat = None
         outcome = cut.faults or _parse(source, cut.tokens)
-        if isinstance(outcome, syntax.RepeatStatement) and repeat is None:
-            repeat = first
         if isinstance(outcome, tuple):
             faults += outcome
             faulty_names |= _declared_names(cut.tokens)
-        else:
+            outcome = _meant_repeat(source, cut.tokens, following.tokens[0] if following else None)
+            faulty_names |= {outcome.index.text} if outcome is not None else set()
+        if isinstance(outcome, syntax.RepeatStatement) and repeat is None:
+            repeat = first
+        if outcome is not None:
             found.append(outcome)
     if repeat is not None:
         found.append(syntax.RepeatEnd(token_span(source, repeat)))
@@ -61,10 +67,25 @@ def parse_statements(source: Source) -> Parsed:
 
 
 def _declared_names(tokens: tuple[Token, ...]) -> set[str]:
-    """The names that a statement with a fault may have been going to declare."""
-    names = [token.value for token in tokens if token.type == "NAME"]
-    declares_many = tokens[0].type in ("INDEX", "INPUT", "WEIGHT")
-    return set(names if declares_many else names[:1])
+    """The names that a statement with a fault may have been going to declare: all but those that define one thing."""
+    depth = 0
+    equals: list[int] = []
+    for place, token in enumerate(tokens):
+        depth += token.type.startswith("LEFT_") - token.type.startswith("RIGHT_")
+        if token.type == "EQUALS" and depth == 0:
+            equals.append(place)
+    declaring = tokens[: equals[0]] if len(equals) == 1 and tokens[0].type not in _DECLARING else tokens
+    return {token.value for token in declaring if token.type == "NAME"}
+
+
+def _meant_repeat(source: Source, tokens: tuple[Token, ...], following: Token | None) -> syntax.RepeatStatement | None:
+    """The `repeat` that a statement with a fault was to be: what stands under it is not at fault for that."""
+    first = tokens[0]
+    is_body = following is not None and following.type == "CARRY" and (following.column or 1) > (first.column or 1)
+    if first.type != "REPEAT" and not is_body:
+        return None
+    name = next((token for token in tokens[1:] if token.type == "NAME"), first)
+    return syntax.RepeatStatement(syntax.Word(name.value, token_span(source, name)), token_span(source, first))
 
 
 @cache

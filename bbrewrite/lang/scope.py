@@ -86,14 +86,16 @@ class Scope:
             old = self.names[word.text]
             related = (Related(old.span, f"first declared here, as {_with_article(old.kind)}"),)
             self.report("name-clash", f"`{word.text}` is declared twice", word.span, related=related)
+            self.broken.add(word.text)
             return False
         self.names[word.text] = Declared(kind, word.span)
         return True
 
     def report_unknown(self, name: str, span: Span, wanted: str, candidates: Iterable[str]) -> None:
-        """Reports a name that stands for nothing (once), or not yet, or for something else than `wanted`."""
+        """Reports a name that stands for nothing, or not yet, or for something else than `wanted`: once each."""
         if name in self.broken:
             return
+        self.broken.add(name)
         if name in self.names:
             declared = self.names[name]
             message = f"`{name}` is {_with_article(declared.kind)}; {wanted} is needed here"
@@ -114,7 +116,6 @@ class Scope:
             names = list(candidates)
             hint = did_you_mean(name, names) or listed("known here", names)
             self.report("unknown-name", f"there is no {_bare(wanted)} `{name}`", span, hint)
-            self.broken.add(name)
 
     @property
     def index_table(self) -> IndexTable:
@@ -126,6 +127,8 @@ class Scope:
         if self.index_table.same_extent(plain, axis):
             self.note_extents(plain, axis, tensor, span)
             return True
+        if self.broken & {plain, axis}:  # an extent that could not be read has been reported
+            return False
         both_known = None not in (self.index_table.extent(plain), self.index_table.extent(axis))
         verb = "has" if both_known else "may have"
         message = f"`{plain}` {verb} another extent than `{axis}`, the index of `{tensor}` here"
