@@ -135,18 +135,25 @@ class _RuleReader:
 
     def _lets(self, reader: Expressions, clauses: list[Node], left: Expressions) -> dict[str, Term]:
         found: dict[str, Term] = {}
-        for clause in clauses:
-            if not (isinstance(clause, Tree) and clause.data == "lets"):
-                continue
-            for binding in clause.children:
-                assert isinstance(binding, Tree)
-                name, value = binding.children
-                assert isinstance(name, Token)
-                earlier = left.names.variables.get(str(name)) or left.names.indices.get(str(name))
-                if earlier is not None:
-                    note = Related(earlier, "it is bound here")
-                    self._fault("name-taken", f"`{name}` already has a meaning in this rule", name, "", (note,))
-                found[str(name)] = substituted(reader.term(value), found)
+        lets = [clause for clause in clauses if isinstance(clause, Tree) and clause.data == "lets"]
+        bindings = [binding for clause in lets for binding in clause.children if isinstance(binding, Tree)]
+        names = [str(binding.children[0]) for binding in bindings]
+        for place, binding in enumerate(bindings):
+            name, value = binding.children
+            assert isinstance(name, Token)
+            earlier = left.names.variables.get(str(name)) or left.names.indices.get(str(name))
+            if earlier is not None:
+                note = Related(earlier, "it is bound here")
+                self._fault("name-taken", f"`{name}` already has a meaning in this rule", name, "", (note,))
+            elif str(name) in found:
+                self._fault("name-taken", f"`{name}` is bound twice", name)
+            term = reader.term(value)
+            unknown = {*names[place:]} - found.keys()
+            later = [node.name for node in walk(term) if isinstance(node, Local) and node.name in unknown]
+            if later:
+                hint = "a `let` is made of what stands before it"
+                self._fault("unbound-name", f"`{later[0]}` is not bound yet", value, hint)
+            found[str(name)] = substituted(term, found)
         return found
 
     def _rewrites(self, reader: Expressions, body: Tree[Token], lets: dict[str, Term], matches: Named) -> Named:
@@ -258,8 +265,8 @@ def _side(reader: Expressions, terms: Named) -> Side:
 def _meant(name: str, users: Sequence[Expressions], binders: Expressions, extra: tuple[str, ...], side: str) -> str:
     """A hint: a name like it, or the one of its kind that one side has and nothing else uses, or all of its kind."""
     is_index = name in users[0].names.indices
-    known = [*(binders.names.indices if is_index else binders.names.variables)]
-    near = did_you_mean(name, known if is_index else (*known, *extra))
+    known = [*binders.names.indices] if is_index else [*binders.names.variables, *filter(None, extra)]
+    near = did_you_mean(name, known)
     if near:
         return near
     used = {found for user in users for found in (*user.names.variables, *user.names.indices)}

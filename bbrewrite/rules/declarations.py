@@ -143,6 +143,9 @@ class Declarations:
         for binding in lets.children if isinstance(lets, Tree) else ():
             assert isinstance(binding, Tree)
             name, body = binding.children
+            if str(name) in (*known, *values):
+                message = f"`{name}` already has a meaning in this monoid"
+                self.faults.append(Diagnostic("name-taken", message, span_of(source, name)))
             (term,) = self._bodies(source, [body], (*known, *values))
             values[str(name)] = substituted(term, values)
         return tuple(substituted(term, values) for term in self._bodies(source, nodes, (*known, *values)))
