@@ -15,7 +15,7 @@ from bbrewrite.plan.events import Event, NestEvents
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.reuse import Residence
 from bbrewrite.plan.target import MemoryTier
-from bbrewrite.plan.visited_share import NarrowedLoop, visited_share
+from bbrewrite.plan.visited_share import MOST_COUNTED, SAMPLES, NarrowedLoop, counted_together, visited_share
 
 # Calling a block operator costs about this long, whatever the block's size.
 STATEMENT_SECONDS = 2.0e-8
@@ -63,6 +63,18 @@ class Cost:
     def rank(self) -> tuple[float, int, int]:
         """Feasible and fast first; what does not fit in local memory is ordered by how much it needs."""
         return (self.seconds, self.local_bytes, self.global_bytes)
+
+
+@dataclass(frozen=True)
+class _Narrowed:
+    """What narrowed loops do to an event: it happens for whole blocks, or only in spans of their rows.
+
+    It counts along the indices `elements` by the element, along others by the block.
+    """
+
+    loops: tuple[NarrowedLoop, ...]
+    elements: frozenset[str]
+    in_spans: bool
 
 
 class NestCosts:
@@ -121,15 +133,12 @@ class NestCosts:
         self._is_split = events.is_shared_out
         self._points = frozenset(name for name in names if not indices.is_blocked(name))
         self._all_extents = dict(extents)
-        self._shares: dict[tuple[NarrowedLoop, tuple[int, ...]], float] = {}
-        # What happens in a narrowed loop happens for whole blocks, or in spans of their rows; iterations count as what
-        # is worked on in them.
-        self._narrowed: list[tuple[NarrowedLoop, bool, NDArray[np.bool_]]] = []
-        for loop in dict.fromkeys(loop for event in ordered for loop in event.narrowed):
-            inside = np.array([loop in event.narrowed for event in ordered])
-            by_rows = np.array([self._is_spanned(event, loop) for event in ordered])
-            by_rows[self._parts[-1]] = self._has_spans(loop)
-            self._narrowed += [(loop, False, inside & ~by_rows), (loop, True, inside & by_rows)]
+        self._shares: dict[tuple[_Narrowed, tuple[int, ...], int], float] = {}
+        self._narrowed: dict[_Narrowed, list[int]] = {}
+        for place, event in enumerate(ordered):
+            for loops in counted_together(event.narrowed):
+                narrowed = self._narrowed_by(loops, event, place >= self._parts[-1].start)
+                self._narrowed.setdefault(narrowed, []).append(place)
         # Of a split kernel, what is not shared out is done by every processor, unless by one alone.
         repeats = [threads if event.shared is None and not event.once else 1 for event in ordered]
         columns = [-1 if event.shared is None else self._column[event.shared] for event in ordered]
@@ -148,7 +157,11 @@ class NestCosts:
     def _exponents(self, loops: tuple[str, ...], axes: tuple[str, ...]) -> list[float]:
         return [1.0 if name in loops and name not in axes else 0.0 for name in self._column]
 
-    def cheapest(self, blocks: NDArray[np.float64]) -> tuple[int, Cost]:
+    def counted(self, blocks: tuple[int, ...]) -> Cost:
+        """The cost of one choice of block sizes, the visited blocks of narrowed loops counted instead of sampled."""
+        return self.cheapest(np.array(blocks, dtype=np.float64)[:, None], MOST_COUNTED)[1]
+
+    def cheapest(self, blocks: NDArray[np.float64], most_counted: int = SAMPLES) -> tuple[int, Cost]:
         """The best column of `blocks`, which holds one block size for each index (rows), and its cost.
 
         Of equals the first is taken.
@@ -157,9 +170,8 @@ class NestCosts:
         trips = np.ceil(self._extents[:, None] / blocks)
         totals = self._amounts * np.exp(self._exponent_matrix @ np.log(trips))
         all_iterations = totals[self._parts[-1]].sum(axis=0)
-        for loop, spanned, inside in self._narrowed:
-            if inside.any():
-                totals[inside] *= self._visited(loop, blocks, spanned)
+        for narrowed, places in self._narrowed.items():
+            totals[places] *= self._visited(narrowed, blocks, most_counted)
         if self._is_split:
             totals *= self._repeats
         _, _, _, traffic, _, _, flops, iterations = (totals[part] for part in self._parts)
@@ -217,22 +229,34 @@ class NestCosts:
         """Whether generated code works on rows of blocks only from where to where they are seen."""
         return self._target.gpu is None and (loop.bounds.begin is not None or loop.bounds.end is not None)
 
-    def _is_spanned(self, event: Event, loop: NarrowedLoop) -> bool:
-        """Whether an event happens in spans of rows: the rows and columns by which a loop is narrowed are its axes."""
-        return self._has_spans(loop) and {loop.index, *loop.outer} <= {*event.axes, *self._points}
+    def _narrowed_by(self, loops: tuple[NarrowedLoop, ...], event: Event, is_iteration: bool) -> _Narrowed:
+        """How loops narrow an event. What happens in spans has the rows and columns that they hide as its axes.
 
-    def _visited(self, loop: NarrowedLoop, blocks: NDArray[np.float64], spanned: bool) -> NDArray[np.float64]:
-        """The share of a narrowed loop's blocks, or in them of spans of rows, that are visited, for all block sizes."""
-        names = (*loop.outer, loop.index)
+        Iterations count as what is worked on in them.
+        """
+        indices = frozenset[str]().union(*(loop.indices for loop in loops))
+        has_spans = all(map(self._has_spans, loops))
+        if has_spans and (is_iteration or indices <= {*event.axes, *self._points}):
+            return _Narrowed(loops, indices - self._points, True)
+        return _Narrowed(loops, indices.intersection(event.axes), False)
+
+    def _visited(self, narrowed: _Narrowed, blocks: NDArray[np.float64], most_counted: int) -> NDArray[np.float64]:
+        """The share of what happens in narrowed loops that is visited, for all block sizes."""
+        names = tuple(sorted(frozenset[str]().union(*(loop.indices for loop in narrowed.loops))))
         own = blocks[[self._column[name] for name in names]].astype(np.int64).T
-        if spanned:
-            own = np.minimum(own, [*(self._target.matrix_rows for _ in loop.outer), self._target.vector_lanes])
+        if narrowed.in_spans:
+            columns = {loop.index for loop in narrowed.loops}
+            lanes, rows = self._target.vector_lanes, self._target.matrix_rows
+            own = np.minimum(own, [lanes if name in columns else rows for name in names])
         sizes, which = np.unique(own, axis=0, return_inverse=True)
         found: list[float] = []
         for row in sizes:
-            key = (loop, tuple(map(int, row)))
+            key = (narrowed, tuple(map(int, row)), most_counted)
             if key not in self._shares:
-                self._shares[key] = visited_share(loop, dict(zip(names, key[1], strict=True)), self._all_extents)
+                sizes_of = dict(zip(names, key[1], strict=True))
+                self._shares[key] = visited_share(
+                    narrowed.loops, sizes_of, self._all_extents, narrowed.elements, most=most_counted
+                )
             found.append(self._shares[key])
         return np.array(found)[which.reshape(-1)]
 

@@ -195,8 +195,9 @@ class ScheduleSearch:
         extents = {index.name: self._loops.extent(index.name) for index in self._indices} | table.shares
         events = summarise(body, grid, self._table, typing, tensors)
         costs = GpuNestCosts(events, body, grid, used, extents, table, tensors, self._machine, gpu)
-        blocks, cost = self._sizes.descended(costs, self._sizes.coarse(costs, len(table.shares))[0])
-        return self._kernel_of(name, table, dict(zip(used, blocks, strict=True)), grid, body, tensors, writes), cost
+        blocks, _ = self._sizes.descended(costs, self._sizes.coarse(costs, len(table.shares))[0])
+        kernel = self._kernel_of(name, table, dict(zip(used, blocks, strict=True)), grid, body, tensors, writes)
+        return kernel, costs.counted(blocks)
 
     def _started_split(self) -> Iterator[NestChoice]:
         """Nests without a grid whose outermost reduction is shared by all processors."""
@@ -338,7 +339,7 @@ class ScheduleSearch:
         kernel = self._kernel_of(name, self._indices, blocks, choice.grid, body, self._tensors, outputs)
         kept = tuple(sorted(term.digest for term in choice.kept))
         made = ScheduleChoice(choice.grid, choice.order, choice.split, kept, tuple(blocks.items()))
-        return Scheduled((kernel,), (choice.cost,), made, notes)
+        return Scheduled((kernel,), (choice.costs.counted(choice.blocks),), made, notes)
 
     def _kernel_of(
         self,

@@ -27,20 +27,27 @@ def skipped_blocks(program: KernelProgram, extents: Mapping[str, int], arrays: M
         indices = kernel.indices.with_extents(extents)
         every = {index.name: indices.extent(index.name) or 0 for index in indices}
         blocks = {index.name: index.block or 1 for index in indices}
-        for loop in _narrowed_loops(kernel):
+        for loops in _narrowed_loops(kernel):
+            *_, loop = loops
             count = prod(-(-every[name] // blocks[name]) for name in {*loop.scope, loop.index})
-            visited += count * visited_share(loop, blocks, every, known)
+            visited += count * visited_share(loops, blocks, every, arrays=known)
             in_all += count
             depends = depends or any(read.tensor in known for read in loop.bounds.reads)
     return 1 - visited / in_all if depends else None
 
 
-def _narrowed_loops(kernel: Kernel) -> Iterator[NarrowedLoop]:
-    def inside(body: tuple[Statement, ...], scope: frozenset[str]) -> Iterator[NarrowedLoop]:
+def _narrowed_loops(kernel: Kernel) -> Iterator[tuple[NarrowedLoop, ...]]:
+    """Every narrowed loop, after those around it."""
+
+    def inside(
+        body: tuple[Statement, ...], scope: frozenset[str], around: tuple[NarrowedLoop, ...]
+    ) -> Iterator[tuple[NarrowedLoop, ...]]:
         for statement in body:
             if isinstance(statement, Loop):
+                loops = around
                 if statement.bounds is not None:
-                    yield NarrowedLoop(statement.index, statement.bounds, scope)
-                yield from inside(statement.body, scope | {statement.index})
+                    loops = (*around, NarrowedLoop(statement.index, statement.bounds, scope))
+                    yield loops
+                yield from inside(statement.body, scope | {statement.index}, loops)
 
-    return inside(kernel.body, frozenset(kernel.grid))
+    return inside(kernel.body, frozenset(kernel.grid), ())

@@ -40,7 +40,7 @@ def kernel_traffic(
         repeats = prod(trips(loop) for loop in event.loops if loop not in event.axes)
         # Of a split kernel, every processor does what is not shared out.
         everyone = kernel.is_split and event.shared is None and not event.once
-        visited = prod(visited_share(loop, blocks, every) for loop in event.narrowed)
+        visited = visited_share(event.narrowed, blocks, every, frozenset(event.axes))
         return round(moved * repeats * visited) * (threads if everyone else 1)
 
     def by_tensor(events: tuple[Event, ...]) -> dict[str, int]:

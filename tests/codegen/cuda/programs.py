@@ -253,10 +253,10 @@ def moved_bytes(kernel: Kernel, extents: Mapping[str, int], table: OperatorTable
     events = summarise(kernel.body, kernel.grid, table, Typing(table, kernel.indices, tensors), tensors)
     names = tuple(index.name for index in kernel.indices)
     own = {name: extents[kernel.indices.root(name)] for name in names}
-    blocks = np.array([[float(kernel.indices[name].block or 1)] for name in names])
+    blocks = tuple(kernel.indices[name].block or 1 for name in names)
     machine = Machine(TARGET, TARGET.processors, extents)
-    _, cost = NestCosts(events, kernel.grid, names, own, kernel.indices.with_extents(extents), machine).cheapest(blocks)
-    return cost.global_bytes
+    costs = NestCosts(events, kernel.grid, names, own, kernel.indices.with_extents(extents), machine)
+    return costs.counted(blocks).global_bytes
 
 
 def rounded_to_tf32(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
