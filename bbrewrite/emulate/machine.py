@@ -22,7 +22,7 @@ from bbrewrite.runtime.compiler import find_compiler
 type Array = npt.NDArray[Any]
 type Schedule = Literal["greedy", "random"]
 
-_DIRECTORY = Path(__file__).parent / "machine"
+_DIRECTORY = Path(__file__).parent / "cpp"
 _FAULTS: tuple[str, ...] = (
     "race",
     "bounds",

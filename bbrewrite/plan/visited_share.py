@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -34,12 +35,12 @@ class NarrowedLoop:
     bounds: LoopBounds
     scope: frozenset[str]
 
-    @property
+    @cached_property
     def outer(self) -> tuple[str, ...]:
         """The indices around the loop on which its bounds depend."""
         return tuple(sorted(frozenset[str]().union(*(leaf.free for leaf in self.bounds.leaves)) & self.scope))
 
-    @property
+    @cached_property
     def indices(self) -> frozenset[str]:
         """Those that decide which blocks are visited."""
         return frozenset({*self.outer, self.index})
