@@ -79,11 +79,11 @@ def run_cuda(
     times: list[tuple[float, ...]] = []
     plain = run_kernels(fusion.unfused.kernels, arrays, run_on, request.rules.table)
     for program, source, ptx in (unfused, fused):
-        if source.loops_over_nothing(run_on):
+        if source.launches.loops_over_nothing(run_on):
             # Over nothing, a program means what it means unfused.
             found, durations = plain, (0.0,)
         elif device:
-            found, durations = GpuProgram(device, program, source, ptx).run(arrays, run_on, _DEVICE_RUNS)
+            found, durations = GpuProgram(device, source.launches, ptx).run(arrays, run_on, _DEVICE_RUNS)
         else:
             found, duration = timed(partial(_emulated, EmulatedProgram(program, source, ptx), arrays, run_on))
             durations = (duration,)

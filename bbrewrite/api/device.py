@@ -1,7 +1,7 @@
 """A compiled program as a function of arrays that lie on a GPU: no copies, launched on the caller's stream.
 
 PyTorch, CuPy and other libraries lend their arrays by DLPack; results are made by the library of the first array, or go
-to memory that the caller gives. What is not remembered on disk here is the plan; what nvcc made is.
+to memory that the caller gives.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bbrewrite.api.binding import bind, extents_of, named_weights
-from bbrewrite.api.cuda_stages import CudaForm, plan_for_cuda
+from bbrewrite.api.cuda_form import CudaForm, cuda_form
+from bbrewrite.api.program import Runner
 from bbrewrite.api.record import CompileRequest
-from bbrewrite.api.stages import check_extents
 from bbrewrite.assumed_facts import first_exception
 from bbrewrite.core.elements import Element
 from bbrewrite.runtime.gpu import Device, GpuProgram, find_gpu
@@ -58,7 +58,7 @@ class DeviceProgram:
         self._tf32 = tf32
         self._weights = weights or {}
         self._device = find_gpu()
-        self._planned = plan_for_cuda(request, self._device.architecture, tf32)
+        self._planned = cuda_form(request, self._device.target_name, tf32)
         self._forms: list[tuple[CudaForm, GpuProgram]] = [(self._planned, self._loaded(self._planned))]
         signature = self._planned.record.signature
         self._inputs = tuple(argument for argument in signature.inputs if argument.name not in self._weights)
@@ -94,6 +94,8 @@ class DeviceProgram:
             shapes = {name: array.shape for name, array in lent.items()}
             extents = extents_of(self._planned.record.signature.inputs, shapes, self._planned.record.extents)
             if self._planned.record.extents_matter:
+                from bbrewrite.api.stages import check_extents
+
                 check_extents(self._request, extents, self._planned.record.extents)
             results = self._results(out, extents, library)
             for argument, result in zip(self._outputs, results, strict=True):
@@ -101,24 +103,24 @@ class DeviceProgram:
                 lent[argument.name] = self._memory(argument, result, shape, lent, launched_on)
             places = {name: array.pointer for name, array in lent.items()}
             form, program = self._form_for(extents)
-            if form.source.loops_over_nothing(extents):
-                self._on_host(form, places, extents, launched_on)
+            if form.launches.loops_over_nothing(extents):
+                self._on_host(places, extents, launched_on)
             else:
                 program.call(places, extents, launched_on)
         return results[0] if len(results) == 1 else tuple(results)
 
     def _loaded(self, form: CudaForm) -> GpuProgram:
         with self._device.current():
-            return GpuProgram(self._device, form.kernels, form.source, form.ptx)
+            return GpuProgram(self._device, form.launches, form.ptx)
 
     def _form_for(self, extents: Mapping[str, int]) -> tuple[CudaForm, GpuProgram]:
         """Kernels that hold for these extents, planned now where no others do."""
         with self._turn:
             for form, program in self._forms:
-                if form.source.holds_for(extents):
+                if form.launches.holds_for(extents):
                     return form, program
             sizes = {**self._request.sizes, **extents}
-            form = plan_for_cuda(replace(self._request, sizes=sizes), self._device.architecture, self._tf32)
+            form = cuda_form(replace(self._request, sizes=sizes), self._device.target_name, self._tf32)
             self._forms.append((form, self._loaded(form)))
             return self._forms[-1]
 
@@ -184,13 +186,19 @@ class DeviceProgram:
 
     # Over nothing
 
-    def _on_host(self, form: CudaForm, places: Mapping[str, int], extents: Mapping[str, int], stream: int) -> None:
+    @cached_property
+    def _unfused(self) -> Runner:
+        from bbrewrite.api.stages import plan_for_numpy
+
+        return plan_for_numpy(replace(self._request, fused=False))[1]
+
+    def _on_host(self, places: Mapping[str, int], extents: Mapping[str, int], stream: int) -> None:
         """Reductions over nothing mean what they mean unfused; there is next to nothing to copy."""
         arrays = {
             argument.name: self._host_array(argument, places[argument.name], extents, stream)
-            for argument in form.record.signature.inputs
+            for argument in self._planned.record.signature.inputs
         }
-        found = form.run_unfused(arrays, extents)
+        found = self._unfused.run(arrays, extents, self._request.threads, None)
         for argument in self._outputs:
             host = np.ascontiguousarray(found[argument.name], argument.numpy_type)
             if host.nbytes:

@@ -12,17 +12,13 @@ import importlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bbrewrite.codegen.cuda.program import CudaSource
-from bbrewrite.core.programs import Tensor
-from bbrewrite.plan.kernel import KernelProgram
-from bbrewrite.plan.lifetimes import owned_buffers, shared_memory
+from bbrewrite.codegen.cuda.launches import Launches, Memory
 
 type Array = npt.NDArray[Any]
 
@@ -52,6 +48,11 @@ class Device:
     architecture: str
     context: Any = None
     number: int = 0
+
+    @property
+    def target_name(self) -> str:
+        """The newest target that programs are planned for and that this GPU can run."""
+        return "sm_90" if int(self.architecture.removeprefix("sm_")) >= 90 else "sm_80"
 
     @contextmanager
     def current(self) -> Generator[None]:
@@ -101,25 +102,25 @@ def find_gpu() -> Device:
 class GpuProgram:
     """A program loaded on a device."""
 
-    def __init__(self, device: Device, program: KernelProgram, source: CudaSource, ptx: Path) -> None:
+    def __init__(self, device: Device, launches: Launches, ptx: Path) -> None:
         self._device = device
-        self._program = program
-        self._source = source
+        self._launches = launches
         # The driver translates PTX for the GPU at hand, whatever it is.
         module = device.call("cuModuleLoadData", ptx.read_bytes() + b"\0")
         attribute = device.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._functions: list[Any] = []
-        for kernel in source.kernels:
+        for kernel in launches.kernels:
             function = device.call("cuModuleGetFunction", module, kernel.name.encode())
             device.call("cuFuncSetAttribute", function, attribute, kernel.shared_bytes)
             self._functions.append(function)
 
     def launch(self, places: Mapping[str, int], extents: Mapping[str, int], stream: int = 0) -> None:
         """Launches every kernel on arrays at these addresses of the device, buffers among them."""
-        extents = {**extents, **self._program.indices.shares}
-        for kernel in self._source.kernels:
+        extents = self._with_shares(extents)
+        places = {**places, **self._parts(places, extents)}
+        for kernel in self._launches.kernels:
             kernel.check(extents)
-        for kernel, function in zip(self._source.kernels, self._functions, strict=True):
+        for kernel, function in zip(self._launches.kernels, self._functions, strict=True):
             values = (*(places[name] for name in kernel.tensors), *(extents[root] for root in kernel.extents))
             types = (*(ctypes.c_void_p for _ in kernel.tensors), *(ctypes.c_int64 for _ in kernel.extents))
             blocks = kernel.blocks(extents)
@@ -132,14 +133,12 @@ class GpuProgram:
         """Launches every kernel on inputs and outputs at these addresses. Memory for buffers is taken and given back in
         the order of the stream, so that calls on several streams, or of several threads, do not meet in it.
         """
-        extents = {**extents, **self._program.indices.shares}
+        extents = self._with_shares(extents)
         owned: dict[str, int] = {}
         try:
-            for buffer in owned_buffers(self._program):
-                size = max(1, prod(self._shape(buffer, extents)) * buffer.element.size_bytes)
-                owned[buffer.name] = int(self._device.call("cuMemAllocAsync", size, stream))
-            everything = {**places, **owned}
-            self.launch({**everything, **self._parts(everything, extents)}, extents, stream)
+            for buffer in self._launches.buffers:
+                owned[buffer.name] = int(self._device.call("cuMemAllocAsync", buffer.size_bytes(extents), stream))
+            self.launch({**places, **owned}, extents, stream)
         finally:
             for memory in owned.values():
                 self._device.call("cuMemFreeAsync", memory, stream)
@@ -148,33 +147,30 @@ class GpuProgram:
         self, arrays: Mapping[str, Array], extents: Mapping[str, int], most_runs: int = 1
     ) -> tuple[dict[str, Array], tuple[float, ...]]:
         """The outputs as NumPy arrays, and the milliseconds of each run by the device's own clock."""
-        extents = {**extents, **self._program.indices.shares}
+        extents = self._with_shares(extents)
         owned: list[Any] = []
         places: dict[str, int] = {}
         try:
-            for tensor in (*self._program.inputs, *owned_buffers(self._program), *self._program.outputs):
-                places[tensor.name] = self._placed(tensor, arrays.get(tensor.name), extents, owned)
-            places |= self._parts(places, extents)
+            for memory in (*self._launches.inputs, *self._launches.buffers, *self._launches.outputs):
+                places[memory.name] = self._placed(memory, arrays.get(memory.name), extents, owned)
             self.launch(places, extents)
             times = tuple(self._timed(places, extents) for _ in range(most_runs))
             outputs: dict[str, Array] = {}
-            for tensor in self._program.outputs:
-                outputs[tensor.name] = np.empty(self._shape(tensor, extents), tensor.element.numpy_type)
-                host = outputs[tensor.name]
-                self._device.call("cuMemcpyDtoH", host.ctypes.data, places[tensor.name], host.nbytes)
+            for memory in self._launches.outputs:
+                outputs[memory.name] = np.empty(memory.shape(extents), memory.element.numpy_type)
+                host = outputs[memory.name]
+                self._device.call("cuMemcpyDtoH", host.ctypes.data, places[memory.name], host.nbytes)
             return outputs, times
         finally:
             for memory in owned:
                 self._device.call("cuMemFree", memory)
 
+    def _with_shares(self, extents: Mapping[str, int]) -> dict[str, int]:
+        return {**extents, **dict(self._launches.shares)}
+
     def _parts(self, places: Mapping[str, int], extents: Mapping[str, int]) -> dict[str, int]:
         """The addresses of tensors that lie in the memory of others."""
-        found = {name: places[buffer.name] for name, buffer in shared_memory(self._program).items()}
-        for part in self._program.slices:
-            shape = self._shape(part.whole, extents)
-            entries = sum(position * prod(shape[axis + 1 :]) for axis, position in enumerate(part.positions))
-            found[part.tensor.name] = places[part.whole.name] + entries * part.whole.element.size_bytes
-        return found
+        return {part.name: places[part.whole.name] + part.offset(extents) for part in self._launches.parts}
 
     def _timed(self, places: Mapping[str, int], extents: Mapping[str, int]) -> float:
         start, end = self._device.call("cuEventCreate", 0), self._device.call("cuEventCreate", 0)
@@ -184,15 +180,11 @@ class GpuProgram:
         self._device.call("cuEventSynchronize", end)
         return float(self._device.call("cuEventElapsedTime", start, end))
 
-    def _placed(self, tensor: Tensor, given: Array | None, extents: Mapping[str, int], owned: list[Any]) -> int:
+    def _placed(self, memory: Memory, given: Array | None, extents: Mapping[str, int], owned: list[Any]) -> int:
         """The address of new memory on the device, with the values of an array where one is given."""
-        size = max(1, prod(self._shape(tensor, extents)) * tensor.element.size_bytes)
-        memory = self._device.call("cuMemAlloc", size)
-        owned.append(memory)
+        place = self._device.call("cuMemAlloc", memory.size_bytes(extents))
+        owned.append(place)
         if given is not None:
-            host: Array = np.ascontiguousarray(given, tensor.element.numpy_type)
-            self._device.call("cuMemcpyHtoD", memory, host.ctypes.data, host.nbytes)
-        return int(memory)
-
-    def _shape(self, tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
-        return tuple(extents[self._program.indices.root(index)] for index in tensor.indices)
+            host: Array = np.ascontiguousarray(given, memory.element.numpy_type)
+            self._device.call("cuMemcpyHtoD", place, host.ctypes.data, host.nbytes)
+        return int(place)

@@ -72,14 +72,14 @@ def check(device: Device, label: str, text: str) -> Checked:
     """A program on the GPU and in the emulator, on the same arrays."""
     rules = load_rules(resource_directory("rules"))
     request = make_request(parse_program(Source(label, text), rules.table), rules)
-    target = gpu_target("sm_90" if device.architecture >= "sm_90" else "sm_80")
+    target = gpu_target(device.target_name)
     assert target.gpu is not None
     program = fuse(request, target).fused.kernels
     source = print_cuda(program, rules.table, target.gpu)
     ptx = find_nvcc().ptx(source.text)
     arrays = draw_inputs(request.program, request.extents, 0, request.given)
     exact = evaluate_exactly(request.program, arrays, request.extents, rules.table)
-    found, _ = GpuProgram(device, program, source, ptx).run(arrays, request.extents)
+    found, _ = GpuProgram(device, source.launches, ptx).run(arrays, request.extents)
     emulated = EmulatedProgram(program, source, ptx).run(arrays, request.extents)
 
     def error(outputs: dict[str, np.ndarray]) -> float:

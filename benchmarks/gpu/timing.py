@@ -51,11 +51,11 @@ def time_program(device: Device, program: programs.GpuProgram) -> Timed:
 
     rules = load_rules(resource_directory("rules"))
     request = make_request(parse_program(Source(program.label, program.text), rules.table), rules)
-    target = gpu_target("sm_90" if device.architecture >= "sm_90" else "sm_80")
+    target = gpu_target(device.target_name)
     assert target.gpu is not None
     planned = fuse(request, target).fused.kernels
     source = print_cuda(planned, rules.table, target.gpu)
-    loaded = GpuProgram(device, planned, source, find_nvcc().ptx(source.text))
+    loaded = GpuProgram(device, source.launches, find_nvcc().ptx(source.text))
     kinds = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 
     extents = {**request.extents, **planned.indices.shares}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +14,14 @@ import numpy as np
 import pytest
 
 import bbrewrite
+from bbrewrite.api.cuda_form import cuda_form
+from bbrewrite.api.record import CompileRequest
+from bbrewrite.codegen.cuda.launches import Launches, Memory, Part
+from bbrewrite.core.elements import Element
+from bbrewrite.core.spans import Source
 from bbrewrite.lang.diagnostics import InputError
 from tests.api.emulated_driver import DeviceArray, EmulatedDriver
-from tests.codegen.cuda.programs import nvcc
+from tests.codegen.cuda.programs import nvcc, source_of
 
 LINEAR = """\
 program linear
@@ -37,6 +44,10 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> EmulatedDriver:
 
 def _linear(rules: Any = None, **choices: Any) -> Callable[..., Any]:
     return bbrewrite.compile(LINEAR, rules=rules, target="cuda", **choices)
+
+
+def _request() -> CompileRequest:
+    return CompileRequest(Source("linear", LINEAR), (), {}, {}, 1, False)
 
 
 def _arrays(m: int, k: int, n: int) -> list[np.ndarray]:
@@ -155,6 +166,47 @@ output Y[m, d] = H[m, d]
     assert names.count("launch") > 2 * names.count("alloc")
     with pytest.raises(InputError, match="the repeat over layer was compiled for 4 iterations, not 3"):
         program(*(DeviceArray(driver, array) for array in (arrays[0], arrays[1][:3], arrays[2][:3])), out=out)
+
+
+def test_what_was_compiled_is_remembered(driver: EmulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what was planned for other extents; over nothing, a plan for NumPy is made anew."""
+    text = LINEAR.replace("m = 6", "m = 7")
+    program = bbrewrite.compile(text, rules=(), target="cuda")
+    for extents in ((7, 40, 24), (70, 200, 130)):
+        _call(driver, program, *extents)
+    before = list(driver.calls)
+    driver.calls.clear()
+    monkeypatch.setattr("bbrewrite.api.cuda_stages.compile_for_cuda", None)
+    again = bbrewrite.compile(text, rules=(), target="cuda")
+    for extents in ((7, 40, 24), (70, 200, 130)):
+        _call(driver, again, *extents)
+    assert driver.calls == before
+    _call(driver, again, 5, 0, 24)
+
+
+def test_tf32_and_other_architectures_are_remembered_apart() -> None:
+    nvcc()
+    plain = cuda_form(_request(), "sm_80", False).ptx
+    assert plain.read_text() != cuda_form(_request(), "sm_80", True).ptx.read_text()
+    assert plain != cuda_form(_request(), "sm_90", False).ptx
+    assert plain == cuda_form(_request(), "sm_80", False).ptx
+
+
+def test_launches_are_read_as_they_were_written() -> None:
+    launches = source_of("rmsnorm_swiglu_few_rows", "bf16").launches
+    assert launches.shares
+    assert launches.buffers
+    parts = Part("a", Memory("w", Element.BF16, ("x", "y", "z")), (1, 2)), Part("b", launches.buffers[0])
+    launches = replace(launches, parts=parts)
+    assert Launches.from_json(launches.to_json()) == launches
+    assert parts[0].offset({"x": 2, "y": 5, "z": 3}) == 2 * (5 + 2) * 3
+
+
+def test_a_program_that_was_compiled_before_needs_none_of_the_stages() -> None:
+    heavy = {"egglog", "lark", "ml_dtypes", "bbrewrite.pipeline", "bbrewrite.plan", "bbrewrite.codegen.cuda.kernels"}
+    script = f"import sys, bbrewrite, bbrewrite.api.device; print({heavy} & set(sys.modules))"
+    told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    assert told == "set()\n"
 
 
 def test_split_reductions(driver: EmulatedDriver) -> None:

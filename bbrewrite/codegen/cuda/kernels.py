@@ -6,12 +6,12 @@ What happens inside a block is printed by `statements.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 from bbrewrite.codegen.bounds import BoundsPrinter
 from bbrewrite.codegen.cuda.flatten import flatten
+from bbrewrite.codegen.cuda.launches import KernelLaunch
 from bbrewrite.codegen.cuda.scope import GROUP, CudaScope
 from bbrewrite.codegen.cuda.shared_memory import WARP_SIZE, SharedMemory, lay_out, list_length, warps_of
 from bbrewrite.codegen.cuda.single_blocks import without_single_loops
@@ -37,35 +37,10 @@ class DoesNotFit(Exception):
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """A printed kernel, and how it is launched.
+    """A printed kernel, and how it is launched."""
 
-    A launch passes tensors, then root indices' extents, in order. It has a block of `threads` for every combination of
-    blocks of the `grid` indices, none where one of these has no extent: then there is nothing to launch. Those that are
-    `looped` over must have one. Lists have room for extents up to `limits`, by root index.
-    """
-
-    name: str
     text: str
-    tensors: tuple[str, ...]
-    extents: tuple[str, ...]
-    grid: tuple[tuple[str, int], ...]  # root index and block size, 1 for a point index
-    looped: tuple[str, ...]  # root indices
-    threads: int
-    shared_bytes: int
-    limits: tuple[tuple[str, int], ...]
-
-    def blocks(self, extents: Mapping[str, int]) -> int:
-        """How many blocks of threads a launch has."""
-        return prod(-(-extents[root] // block) for root, block in self.grid)
-
-    def check(self, extents: Mapping[str, int]) -> None:
-        """Raises ValueError for extents that the kernel is not made for, as its launcher refuses them."""
-        for root in self.looped:
-            if extents[root] < 1:
-                raise ValueError(f"{self.name} needs extents of at least 1, {root} is {extents[root]}")
-        for root, limit in self.limits:
-            if extents[root] > limit:
-                raise ValueError(f"{self.name} holds for {root} up to {limit}, not {extents[root]}")
+    launch: KernelLaunch
 
 
 def print_kernel(
@@ -156,9 +131,8 @@ class _KernelPrinter:
             writer.paste(place)
             writer.paste(body)
         table = self._kernel.indices
-        return KernelFunction(
+        launch = KernelLaunch(
             self._name,
-            writer.text,
             tuple(t.name for t in self._tensors),
             tuple(name for name, _ in sizes),
             tuple((table.root(index), table[index].block or 1) for index in self._kernel.grid),
@@ -167,6 +141,7 @@ class _KernelPrinter:
             self._memory.size_bytes,
             self._limits(mentioned),
         )
+        return KernelFunction(writer.text, launch)
 
     def _summary(self) -> str:
         reads = ", ".join(tensor.name for tensor in self._kernel.reads) or "nothing"

@@ -7,17 +7,18 @@ else of this project.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bbrewrite.codegen.cpp import EntryPoint, entry_point
-from bbrewrite.codegen.cuda.kernels import KernelFunction, print_kernel
+from bbrewrite.codegen.cuda.kernels import print_kernel
+from bbrewrite.codegen.cuda.launches import KernelLaunch, Launches, Memory, Part
 from bbrewrite.codegen.functions import FunctionPrinter
 from bbrewrite.codegen.names import Names
 from bbrewrite.codegen.text import Writer, signature, storage_type
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import Role
+from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.plan.lifetimes import owned_buffers, shared_memory
 from bbrewrite.plan.target import Gpu
 
 _PRELUDE = """\
@@ -31,19 +32,16 @@ _REFUSED = "cudaErrorInvalidValue"
 
 @dataclass(frozen=True)
 class CudaSource:
-    """A CUDA translation unit: its kernels in the order of their launches, and the host function."""
+    """A CUDA translation unit: its kernels and how they are launched, and the host function."""
 
     text: str
-    kernels: tuple[KernelFunction, ...]
+    launches: Launches
     entry: EntryPoint
 
-    def holds_for(self, extents: Mapping[str, int]) -> bool:
-        """Whether lists and single blocks have room for these extents."""
-        return all(extents[root] <= limit for kernel in self.kernels for root, limit in kernel.limits)
-
-    def loops_over_nothing(self, extents: Mapping[str, int]) -> bool:
-        """Whether a kernel would reduce over an extent of 0, which none is made for."""
-        return any(extents[root] == 0 for kernel in self.kernels for root in kernel.looped)
+    @property
+    def kernels(self) -> tuple[KernelLaunch, ...]:
+        """The launches of kernels, in order."""
+        return self.launches.kernels
 
 
 def print_cuda(program: KernelProgram, table: OperatorTable, gpu: Gpu) -> CudaSource:
@@ -52,14 +50,31 @@ def print_cuda(program: KernelProgram, table: OperatorTable, gpu: Gpu) -> CudaSo
     name = names.fresh(f"bb_{program.name}")
     functions = FunctionPrinter(table, names)
     kernels = tuple(print_kernel(kernel, table, functions, names, gpu) for kernel in program.kernels)
-    entry = entry_point(program, name, frozenset({"stream", "error", *(kernel.name for kernel in kernels)}))
+    launches = _launches(program, tuple(kernel.launch for kernel in kernels))
+    entry = entry_point(program, name, frozenset({"stream", "error", *(kernel.name for kernel in launches.kernels)}))
     parts = [
         _PRELUDE,
         *functions.definitions,
         *(kernel.text for kernel in kernels),
-        _launcher(kernels, entry, program.indices.shares),
+        _launcher(launches, entry),
     ]
-    return CudaSource("\n".join(parts), kernels, entry)
+    return CudaSource("\n".join(parts), launches, entry)
+
+
+def _launches(program: KernelProgram, kernels: tuple[KernelLaunch, ...]) -> Launches:
+    def memory(tensor: Tensor) -> Memory:
+        return Memory(tensor.name, tensor.element, tuple(map(program.indices.root, tensor.indices)))
+
+    shared = [Part(name, memory(buffer)) for name, buffer in shared_memory(program).items() if name != buffer.name]
+    slices = [Part(part.tensor.name, memory(part.whole), part.positions) for part in program.slices]
+    return Launches(
+        kernels,
+        tuple(map(memory, program.inputs)),
+        tuple(map(memory, owned_buffers(program))),
+        tuple(map(memory, program.outputs)),
+        (*shared, *slices),
+        tuple(program.indices.shares.items()),
+    )
 
 
 def launcher_declaration(entry: EntryPoint) -> str:
@@ -72,8 +87,9 @@ def launcher_declaration(entry: EntryPoint) -> str:
     return signature(f'extern "C" cudaError_t {entry.name}', taken)
 
 
-def _launcher(kernels: tuple[KernelFunction, ...], entry: EntryPoint, shares: Mapping[str, int]) -> str:
-    extents = {**dict(entry.extent_arguments), **{name: str(extent) for name, extent in shares.items()}}
+def _launcher(launches: Launches, entry: EntryPoint) -> str:
+    kernels = launches.kernels
+    extents = {**dict(entry.extent_arguments), **{name: str(extent) for name, extent in launches.shares}}
     writer = Writer()
     writer.line("// Launches the kernels one after another on a stream; one that has nothing to write is left out.")
     with writer.block(launcher_declaration(entry)):

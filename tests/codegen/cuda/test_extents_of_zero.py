@@ -33,7 +33,7 @@ def test_a_sum_over_nothing_is_refused_by_launchers() -> None:
     extents = {"m": 3, "n": 5, "k": 0}
     with pytest.raises(ValueError, match="needs extents of at least 1, k is 0"):
         emulated.run(arrays_for(emulated.program, extents, 0), extents)
-    assert emulated.source.loops_over_nothing(extents)
+    assert emulated.source.launches.loops_over_nothing(extents)
     assert "size_k < 1" in emulated.source.text
     assert "size_m < 0" in emulated.source.text
     np.testing.assert_array_equal([kernel.blocks({"m": 33, "n": 5, "k": 0}) for kernel in emulated.source.kernels], [3])
