@@ -26,6 +26,7 @@ from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.egraph.view import FrozenGraph, SaturationReport, united_reports
+from bbrewrite.garbage import rare_collections
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
@@ -170,6 +171,7 @@ class RunResult:
     skipped_blocks: float | None = None
 
 
+@rare_collections()
 def fuse(request: Request, target: Target | None = None, bounds: Bounds | None = None) -> Fusion:
     """Plans the program with and without the rules, for the host or another target.
 

@@ -85,32 +85,26 @@ class _Walk:
 
     def leaves(self, root: Term) -> list[Term]:
         """The operands of the tree that are not elementwise operators themselves, each once."""
-        found: dict[Term, None] = {}
-        seen: set[Term] = set()
+        seen: dict[Term, bool] = {}
+        self._look(root, seen)
+        return [term for term, is_leaf in seen.items() if is_leaf]
 
-        def collect(term: Term) -> None:
-            if term in seen:
-                return
-            seen.add(term)
-            if _is_elementwise(term, self._table):
-                for child in term.children:
-                    collect(child)
-            else:
-                found[term] = None
-
-        collect(root)
-        return list(found)
+    def _look(self, term: Term, seen: dict[Term, bool]) -> None:
+        """Goes through a tree of elementwise operators; what is seen is a leaf or no leaf."""
+        if term not in seen:
+            seen[term] = not _is_elementwise(term, self._table)
+            for child in () if seen[term] else term.children:
+                self._look(child, seen)
 
     def replaced(self, root: Term, leaves: dict[Term, Term]) -> Term:
         """The tree with its leaves replaced."""
-        done = dict(leaves)
+        return self._with_leaves(root, dict(leaves))
 
-        def build(term: Term) -> Term:
-            if term not in done:
-                done[term] = self._rebuilt(term, tuple(build(child) for child in term.children))
-            return done[term]
-
-        return build(root)
+    def _with_leaves(self, term: Term, done: dict[Term, Term]) -> Term:
+        if term not in done:
+            children = tuple([self._with_leaves(child, done) for child in term.children])
+            done[term] = self._rebuilt(term, children)
+        return done[term]
 
 
 class _Spreader(_Walk):

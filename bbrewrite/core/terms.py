@@ -318,28 +318,29 @@ class Cast(Term):
 def walk(term: Term) -> Iterator[Term]:
     """Every distinct subterm once, operands before their users."""
     found: dict[Term, None] = {}
-
-    def visit(node: Term) -> None:
-        for child in node.children:
-            if child not in found:
-                visit(child)
-        found[node] = None
-
-    visit(term)
+    _add_parts(term, found)
     return iter(found)
+
+
+# No inner function: one that calls itself is a cycle of references, which keeps all that it has seen alive.
+def _add_parts(term: Term, found: dict[Term, None]) -> None:
+    for child in term.children:
+        if child not in found:
+            _add_parts(child, found)
+    found[term] = None
 
 
 def rewrite_bottom_up(term: Term, change: Callable[[Term], Term]) -> Term:
     """The term with `change` applied to every node after its children; shared subterms are visited once."""
-    done: dict[Term, Term] = {}
+    return _rewritten(term, change, {})
 
-    def visit(node: Term) -> Term:
-        found = done.get(node)
-        if found is None:
-            found = done[node] = change(node.with_children(tuple(map(visit, node.children))))
-        return found
 
-    return visit(term)
+def _rewritten(term: Term, change: Callable[[Term], Term], done: dict[Term, Term]) -> Term:
+    found = done.get(term)
+    if found is None:
+        children = tuple([_rewritten(child, change, done) for child in term.children])
+        found = done[term] = change(term.with_children(children))
+    return found
 
 
 def named_indices(term: Term) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from bbrewrite.core.bits import places
 from bbrewrite.core.terms import Term
 
 
@@ -45,6 +46,10 @@ class ChosenTerms:
         """Whether a class has a term."""
         return bool(chosen.classes & self._classes.get(identifier, 0))
 
+    def others(self, chosen: Chosen) -> int:
+        """The bits of all terms that classes with a term could have instead: who has one of them does not agree."""
+        return self._terms_of(chosen.classes) & ~chosen.terms
+
     def latest(self, several: Iterable[Chosen]) -> Chosen:
         """For every class the last of its terms."""
         found = NOTHING_CHOSEN
@@ -55,17 +60,6 @@ class ChosenTerms:
 
     def _terms_of(self, classes: int) -> int:
         terms = 0
-        while classes:
-            lowest = classes & -classes
-            terms |= self._of_class[lowest]
-            classes ^= lowest
+        for place in places(classes):
+            terms |= self._of_class[1 << place]
         return terms
-
-
-def united(several: Iterable[Chosen]) -> Chosen | None:
-    """What all choose together; None where they do not agree."""
-    classes = terms = 0
-    for chosen in several:
-        classes |= chosen.classes
-        terms |= chosen.terms
-    return Chosen(classes, terms) if classes.bit_count() == terms.bit_count() else None

@@ -13,19 +13,17 @@ remove their index from the set, and what a kernel stores must mention none but 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 
-from bbrewrite.core.terms import Component, Map, Pair, Read, Reduce, Stored, Term, walk
+from bbrewrite.core.terms import Component, Map, Pair, Read, Reduce, Stored, Term
 from bbrewrite.egraph.view import ENode, FrozenGraph
-from bbrewrite.plan.agreement import NOTHING_CHOSEN, Chosen, ChosenTerms, united
+from bbrewrite.plan.agreement import NOTHING_CHOSEN, Chosen, ChosenTerms
+from bbrewrite.plan.items import UNIT, Bill, Items, exact
 from bbrewrite.plan.lists import Lists
 from bbrewrite.plan.term_costs import TermCosts
-
-# A loop pass: the index of a reduction and how many passes over that index must come before it.
-type Pass = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -44,41 +42,23 @@ FEW_FORMS = Limits(of_same_reads=2, in_all=64)
 
 
 @dataclass(frozen=True)
-class Item:
-    """One thing paid for: a term in the loop passes in which it is needed."""
-
-    passes: tuple[Pass, ...]
-    term: Term
-
-
-@dataclass(frozen=True)
 class Form:
-    """A term of a class with its itemised cost in seconds; `chosen` is the term that it has for every class in it.
+    """A term of a class with what it costs; `chosen` is the term that it has for every class in it.
 
-    `estimate` are the seconds if whatever does not depend on a loop were hoisted out of it and nothing were kept local;
-    `keeping` those if all that is needed in several passes were, where that is cheaper than to compute it again.
+    Its estimate is what it costs if whatever does not depend on a loop were hoisted out of it and nothing were kept
+    local; keeping, if all that is needed in several passes were, where that is cheaper than to compute it again.
     """
 
     term: Term
-    items: Mapping[Item, float]
+    bill: Bill
     chosen: Chosen
     lists_read: frozenset[str]
-    keeping: float
-
-    @cached_property
-    def estimate(self) -> float:
-        return sum(self.items.values())
-
-    @property
-    def order(self) -> tuple[float, str]:
-        """Cheapest first; ties are broken by structure, which no renaming or reordering of rules changes."""
-        return (self.estimate, self.term.digest)
 
 
 @dataclass(frozen=True)
 class KernelForm:
     """A kernel that could store some lists: its whole term, which is a nest of pairs where they are several, its
-    estimates, as those of a form, and a bound below which no schedule of it costs.
+    estimates in seconds, as those of a form, and a bound below which no schedule of it costs.
     """
 
     stores: tuple[str, ...]
@@ -121,8 +101,9 @@ class _Extraction:
         self._limits = limits
         self._found: dict[int, list[Form]] = {identifier: [] for identifier in graph.classes}
         self._of_lists: dict[int, list[Form]] = {}
-        self._making: dict[frozenset[str], float] = {}
+        self._making: dict[frozenset[str], int] = {}
         self._chosen = ChosenTerms()
+        self._items = Items(costs)
         self.is_complete = True
         self._run()
 
@@ -147,11 +128,13 @@ class _Extraction:
     def _improve(self, identifier: int) -> bool:
         """Recomputes a class's forms from those of its operands; true where they changed."""
         offers = [offer for node in self._graph.classes[identifier].nodes for offer in self._offers(identifier, node)]
-        offers += [self._form(identifier, read, {}, NOTHING_CHOSEN) for read in self._lists.reads(identifier)]
+        offers += [self._form(read, (), NOTHING_CHOSEN) for read in self._lists.reads(identifier)]
         kept = self._pruned([*offers, *self._found[identifier]])
         if [found.term for found in kept] == [found.term for found in self._found[identifier]]:
             return False
-        self._found[identifier] = kept
+        self._found[identifier] = [
+            replace(form, chosen=form.chosen.with_bits(self._chosen.one(identifier, form.term))) for form in kept
+        ]
         return True
 
     def _offers(self, identifier: int, node: ENode) -> Iterator[Form]:
@@ -160,19 +143,24 @@ class _Extraction:
         elif all(self._lists.is_block(child) for child in node.children):
             for operands, chosen in self._agreeing([self._found[child] for child in node.children]):
                 if not self._chosen.has(chosen, identifier):
-                    term = node.build(tuple(operand.term for operand in operands))
-                    items = _united(operands)
-                    if isinstance(term, Reduce):
-                        items = self._in_loop(term, items)
-                    yield self._form(identifier, term, items, chosen)
+                    yield self._form(node.build(tuple(operand.term for operand in operands)), operands, chosen)
 
     def _agreeing(self, found: list[list[Form]]) -> list[tuple[tuple[Form, ...], Chosen]]:
         """The combinations of operands' forms in which no value is computed in two ways, while there are such."""
-        combined = [(operands, united(operand.chosen for operand in operands)) for operands in product(*found)]
-        agreeing = [(operands, chosen) for operands, chosen in combined if chosen is not None]
+        agreeing: list[tuple[tuple[Form, ...], Chosen]] = [((), NOTHING_CHOSEN)]
+        for forms in found:
+            further: list[tuple[tuple[Form, ...], Chosen]] = []
+            for operands, chosen in agreeing:
+                others = self._chosen.others(chosen)
+                further += [
+                    ((*operands, form), chosen.with_bits(form.chosen))
+                    for form in forms
+                    if not form.chosen.terms & others
+                ]
+            agreeing = further
         if agreeing:
             return agreeing
-        return [(operands, self._chosen.latest(operand.chosen for operand in operands)) for operands, _ in combined]
+        return [(forms, self._chosen.latest(form.chosen for form in forms)) for forms in product(*found)]
 
     def _sides(self, pair: int, position: int) -> Iterator[Form]:
         """One side of a pair of blocks is that block."""
@@ -180,39 +168,18 @@ class _Extraction:
             if isinstance(node.head, Pair):
                 yield from self._found[node.children[position]]
 
-    def _form(self, identifier: int, term: Term, items: dict[Item, float], chosen: Chosen) -> Form:
-        items.setdefault(Item((), term), self._costs.evaluation(term))
-        tensors = frozenset(t.tensor for item in items if isinstance(t := item.term, Read))
-        read = tensors.intersection(self._lists.by_name)
-        own = self._chosen.one(identifier, term)
-        return Form(term, items, chosen.with_bits(own), read, self._keeping(items))
+    def _form(self, term: Term, operands: tuple[Form, ...], chosen: Chosen) -> Form:
+        bill, read = self._of_operands(operands)
+        if isinstance(term, Reduce):
+            return Form(term, self._items.with_loop(term, bill), chosen, read)
+        if isinstance(term, Read) and term.tensor in self._lists.by_name:
+            read = read | {term.tensor}
+        return Form(term, self._items.united((bill, self._items.evaluation(term))), chosen, read)
 
-    def _keeping(self, items: Mapping[Item, float]) -> float:
-        computed: set[Term] = set()
-        total = 0.0
-        for item, cost in items.items():
-            total += min(cost, self._costs.kept(item.term)) if item.term in computed else cost
-            computed.add(item.term)
-        return total
-
-    def _in_loop(self, term: Reduce, items: dict[Item, float]) -> dict[Item, float]:
-        """What a reduction and its operands cost: those that depend on its index are needed in its pass."""
-        index = term.index
-        inside: list[tuple[Item, float]] = []
-        outside: dict[Item, float] = {}
-        for item, cost in items.items():
-            bound_within = any(index == inner for inner, _ in item.passes)
-            if index in item.term.free and not bound_within:
-                inside.append((item, cost))
-            else:
-                outside[item] = cost
-        # What is left outside is needed by this loop, so its passes over the same index come before.
-        earlier = [item.passes[0][1] for item in outside if item.passes and item.passes[0][0] == index]
-        this: Pass = (index, 1 + max(earlier, default=-1))
-        for item, cost in inside:
-            outside[Item((this, *item.passes), item.term)] = cost
-        outside[Item((this,), term)] = self._costs.evaluation(term)
-        return outside
+    def _of_operands(self, operands: tuple[Form, ...]) -> tuple[Bill, frozenset[str]]:
+        """What operands cost together, and the lists that they read."""
+        read = frozenset[str]().union(*(operand.lists_read for operand in operands))
+        return self._items.united(operand.bill for operand in operands), read
 
     def _pruned(self, offers: list[Form]) -> list[Form]:
         """Each form once, within the limits: of those that read the same lists, those that cost least, and the one that
@@ -222,37 +189,39 @@ class _Extraction:
         are too many, the best for every set of lists come before the second best for any, so that no way to split a
         program into kernels is lost to algebra; and what it takes to make the lists that are read counts.
         """
+        distinct: dict[Term, Form] = {}
+        for offer in offers:
+            known = distinct.setdefault(offer.term, offer)
+            if offer.bill.estimate < known.bill.estimate:
+                distinct[offer.term] = offer
+        favourites = {form.term for form in _cheapest_keeping(distinct.values())}
         ranked: list[tuple[int, Form]] = []
-        favourites = {form.term for form in _cheapest_keeping(offers)}
-        seen: set[Term] = set()
-        for offer in sorted(offers, key=lambda form: form.order):
-            if offer.term in seen:
-                continue
-            seen.add(offer.term)
-            rivals = sum(_serves_for(other, offer) for _, other in ranked)
-            if rivals < self._limits.of_same_reads or offer.term in favourites:
-                ranked.append((rivals, offer))
+        alike: dict[frozenset[str], list[Form]] = {}
+        for offer in _in_order(distinct.values(), _estimate):
+            rivals = alike.setdefault(offer.lists_read, [])
+            count = sum(_serves_for(other, offer) for other in rivals)
+            if count < self._limits.of_same_reads or offer.term in favourites:
+                ranked.append((count, offer))
+                rivals.append(offer)
             else:
                 self.is_complete = False
         if len(ranked) > self._limits.in_all:
             self.is_complete = False
             ranked.sort(key=self._rank_among_many)
-        kept = [form for _, form in ranked[: self._limits.in_all]]
-        return sorted(kept, key=lambda form: form.order)
+        return _in_order([form for _, form in ranked[: self._limits.in_all]], _estimate)
 
-    def _rank_among_many(self, entry: tuple[int, Form]) -> tuple[int, bool, float]:
+    def _rank_among_many(self, entry: tuple[int, Form]) -> tuple[int, bool, int]:
         """How soon a form is left out; the best that reads no list never, for the report compares plans with it."""
         rivals, form = entry
-        return (rivals, bool(form.lists_read), form.estimate + self._to_make(form.lists_read))
+        return (rivals, bool(form.lists_read), form.bill.estimate + self._to_make(form.lists_read))
 
-    def _to_make(self, lists_read: frozenset[str]) -> float:
-        """Seconds for making lists from scratch, each by a kernel of its own but with what they share made once."""
+    def _to_make(self, lists_read: frozenset[str]) -> int:
+        """What it takes to make lists from scratch, each by a kernel of its own but with what they share made once."""
         if lists_read not in self._making:
-            terms = [self._lists.from_scratch(name) for name in sorted(lists_read)]
-            parts = dict.fromkeys(part for term in terms for part in walk(term))
-            tensors = [self._lists.by_name[name].tensor for name in sorted(lists_read)]
-            stores = sum(self._costs.launch + self._costs.store(tensor) for tensor in tensors if tensor)
-            self._making[lists_read] = stores + sum(map(self._costs.evaluation, parts))
+            parts = self._items.united(self._items.parts(self._lists.from_scratch(name)) for name in lists_read)
+            tensors = [self._lists.by_name[name].tensor for name in lists_read]
+            stores = [exact(self._costs.launch + self._costs.store(tensor)) for tensor in tensors if tensor]
+            self._making[lists_read] = sum(stores) + parts.estimate
         return self._making[lists_read]
 
     def kernels_of(self, name: str) -> tuple[KernelForm, ...]:
@@ -266,11 +235,11 @@ class _Extraction:
             if scoped and not form.lists_read.intersection(stores):
                 stored = [self._lists.as_stored(n, indices) for n, (indices, _) in zip(stores, outputs, strict=True)]
                 own = self._costs.launch + sum(map(self._costs.store, stored))
-                parts = {item.term for item in form.items}
-                bound = own + sum(map(self._costs.least, sorted(parts, key=lambda term: term.digest)))
-                found[form.term] = KernelForm(
-                    stores, form.term, own + form.estimate, own + form.keeping, bound, form.lists_read
+                bill = form.bill
+                estimate, keeping, bound = (
+                    own + cost * UNIT for cost in (bill.estimate, bill.keeping, self._items.least(bill))
                 )
+                found[form.term] = KernelForm(stores, form.term, estimate, keeping, bound, form.lists_read)
         return tuple(sorted(found.values(), key=lambda kernel: kernel.order))
 
     def _list_forms(self, identifier: int) -> list[Form]:
@@ -283,9 +252,8 @@ class _Extraction:
                 if isinstance(node.head, Map | Stored | Pair):
                     for operands, chosen in self._agreeing([self._list_forms(child) for child in node.children]):
                         term = node.build(tuple(operand.term for operand in operands))
-                        read = frozenset[str]().union(*(operand.lists_read for operand in operands))
-                        items = _united(operands)
-                        offers.append(Form(term, items, chosen, read, self._keeping(items)))
+                        bill, read = self._of_operands(operands)
+                        offers.append(Form(term, bill, chosen, read))
             self._of_lists[identifier] = self._pruned(offers)
         return self._of_lists[identifier]
 
@@ -305,21 +273,33 @@ def stored_blocks(term: Term, indices: tuple[str, ...] = ()) -> Iterator[tuple[t
 
 
 def _serves_for(one: Form, other: Form) -> bool:
-    """Whether a form can be used wherever another can: it reads the same lists and mentions no more indices."""
-    return one.lists_read == other.lists_read and one.term.free <= other.term.free
+    """Whether a form can be used wherever another can that reads the same lists: it mentions no more indices."""
+    return one.term.free <= other.term.free
 
 
-def _cheapest_keeping(offers: list[Form]) -> list[Form]:
+def _cheapest_keeping(offers: Iterable[Form]) -> list[Form]:
     """For every set of lists read the form that costs least if all that is needed again is kept local."""
-    found: list[Form] = []
-    for offer in sorted(offers, key=lambda form: (form.keeping, form.term.digest)):
-        if not any(_serves_for(other, offer) for other in found):
-            found.append(offer)
-    return found
+    found: dict[frozenset[str], list[Form]] = {}
+    for offer in _in_order(offers, _keeping):
+        rivals = found.setdefault(offer.lists_read, [])
+        if not any(_serves_for(other, offer) for other in rivals):
+            rivals.append(offer)
+    return [form for forms in found.values() for form in forms]
 
 
-def _united(operands: tuple[Form, ...]) -> dict[Item, float]:
-    return {item: cost for operand in operands for item, cost in operand.items.items()}
+def _estimate(form: Form) -> int:
+    return form.bill.estimate
+
+
+def _keeping(form: Form) -> int:
+    return form.bill.keeping
+
+
+def _in_order(forms: Iterable[Form], cost: Callable[[Form], int]) -> list[Form]:
+    """Cheapest first; ties are broken by structure, which no renaming or reordering of rules changes."""
+    forms = list(forms)
+    alike = Counter(map(cost, forms))
+    return sorted(forms, key=lambda form: (cost(form), form.term.digest if alike[cost(form)] > 1 else ""))
 
 
 def _operands_first(graph: FrozenGraph, identifiers: list[int]) -> list[int]:

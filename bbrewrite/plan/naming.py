@@ -62,17 +62,17 @@ def name_values(kernel: KernelTerm, kept: frozenset[Term], table: OperatorTable)
 def named_operands(expressions: Iterable[Term], naming: Naming) -> list[Term]:
     """The named terms that expressions use directly, in order of first use."""
     found: dict[Term, None] = {}
-
-    def visit(term: Term) -> None:
-        if term in naming:
-            found.setdefault(term)
-            return
-        for child in term.children:
-            visit(child)
-
     for expression in expressions:
-        visit(expression)
+        _add_named(expression, naming, found)
     return list(found)
+
+
+def _add_named(term: Term, naming: Naming, found: dict[Term, None]) -> None:
+    if term in naming.members:
+        found.setdefault(term)
+        return
+    for child in term.children:
+        _add_named(child, naming, found)
 
 
 def _needs_name(term: Term, hosts: set[tuple[object, frozenset[str]]], kept: frozenset[Term], work: _WorkOf) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
+from bbrewrite.core.bits import places
 from bbrewrite.plan.parts import reachable
 
 # Partial plans looked at in one walk, at most.
@@ -53,7 +54,7 @@ class ListBits:
     def behind(self, lists: int) -> int:
         """All lists that plans for some lists may store or read."""
         found = 0
-        for place in _places(lists):
+        for place in places(lists):
             found |= self._behind[place]
         return found
 
@@ -118,7 +119,7 @@ class Walk:
         self._best_only = best_only
         self._makers: dict[int, list[tuple[Maker, float]]] = {}
         for maker, cost in seconds.items():
-            for place in _places(maker.stores):
+            for place in places(maker.stores):
                 self._makers.setdefault(place, []).append((maker, cost))
         self._least = {
             place: min(cost / maker.stores.bit_count() for maker, cost in makers)
@@ -160,7 +161,7 @@ class Walk:
     def _least_for(self, pending: int) -> float:
         """What no makers of lists undercut: shares of one maker add up to what it costs."""
         if pending not in self._least_of_pending:
-            self._least_of_pending[pending] = sum(self._least.get(place, inf) for place in _places(pending))
+            self._least_of_pending[pending] = sum(self._least.get(place, inf) for place in places(pending))
         return self._least_of_pending[pending]
 
     def _is_first_of_its_kind(self, partial: PartialPlan) -> bool:
@@ -174,11 +175,3 @@ class Walk:
             return False
         self._cheapest[kind] = partial.seconds
         return True
-
-
-def _places(lists: int) -> Iterator[int]:
-    """The places of the bits that are set, lowest first."""
-    while lists:
-        lowest = lists & -lists
-        yield lowest.bit_length() - 1
-        lists ^= lowest

@@ -11,7 +11,7 @@ from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.lang.diagnostics import counted
 from bbrewrite.plan.assemble import closed_terms, kernel_term
-from bbrewrite.plan.extract import Extraction, KernelForm, extract
+from bbrewrite.plan.extract import KernelForm, extract
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.lists import Lists
 from bbrewrite.plan.partition import Partition, fused_program, partition
@@ -42,6 +42,18 @@ class _Named:
 
     plan: Plan
     names: Mapping[Term, str]
+
+
+@dataclass(frozen=True)
+class _Pricing:
+    """What kernels cost by their schedules. `tensors` are all that they read and store."""
+
+    lists: Lists
+    tensors: Mapping[str, Tensor]
+    schedules: Schedules
+
+    def seconds(self, form: KernelForm) -> float:
+        return self.schedules.seconds(kernel_term(form, self.lists), self.tensors)
 
 
 @dataclass(frozen=True)
@@ -81,16 +93,14 @@ class Planner:
         self._partitions: dict[tuple[str, ...], Partition] = {}  # of the plans made, by their terms
         self._lists = Lists(graph, program, self._indices, self._table)
         self._outputs = {tensor.name: self._lists[graph.roots[tensor.name]].name for tensor in program.outputs}
-        self._extraction = self._extracted(graph)
+        tensors = {tensor.name: tensor for tensor in program.inputs} | self._lists.tensors
+        costs = TermCosts(self._table, self._indices, tensors, self._machine)
+        self._extraction = extract(graph, self._lists, costs)
         self._tries_all = self._extraction.is_complete and not candidate
         some = FORMS_OF_CANDIDATE if self._extraction.is_complete else FORMS_SCHEDULED
-        self._prices = Prices(self._extraction, self._price, len(graph.classes) if self._tries_all else some)
+        pricing = _Pricing(self._lists, tensors, schedules)
+        self._prices = Prices(self._extraction, pricing.seconds, len(graph.classes) if self._tries_all else some)
         self._parts = parts(self._outputs, self._extraction.kernels)
-
-    def _extracted(self, graph: FrozenGraph) -> Extraction:
-        tensors = {tensor.name: tensor for tensor in self._program.inputs} | self._lists.tensors
-        costs = TermCosts(self._table, self._indices, tensors, self._machine)
-        return extract(graph, self._lists, costs)
 
     def chosen(self) -> Plan:
         """The cheapest plan found for the outputs, that of every part; never one that costs more than the unfused."""
@@ -142,11 +152,6 @@ class Planner:
         """The plans of a part, or of all, of which every kernel was scheduled; cheapest first."""
         choices = priced_choices(self._prices, tuple(dict.fromkeys(part.values())))
         return (self._plan_of(choice, part) for choice in islice(choices, CHOICES_COMPARED))
-
-    def _price(self, form: KernelForm) -> float:
-        kernel = kernel_term(form, self._lists)
-        tensors = {tensor.name: tensor for tensor in self._program.inputs} | self._lists.tensors
-        return self._schedules.seconds(kernel, tensors)
 
     def _unfused_of(self, part: Mapping[str, str]) -> _Named:
         """The plan of a part in which every definition is a kernel of its own."""

@@ -52,6 +52,7 @@ class TermCosts:
         self._target = machine.target
         self._threads = machine.threads
         self._typing = Typing(table, indices, tensors)
+        self._points_of: dict[frozenset[str], float] = {}
 
     def extent(self, index: str) -> int:
         """The extent of an index, which must be known by now."""
@@ -164,7 +165,9 @@ class TermCosts:
         return body_work(self._table, function.body) if function.body else function.work
 
     def _points(self, term: Term) -> float:
-        return prod(self.extent(index) for index in term.free)
+        if term.free not in self._points_of:
+            self._points_of[term.free] = prod(self.extent(index) for index in term.free)
+        return self._points_of[term.free]
 
     def _vector_seconds(self, work: float) -> float:
         rate = self._target.vector_operations_per_second * self._target.vector_lanes

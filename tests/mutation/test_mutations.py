@@ -67,7 +67,7 @@ MUTANTS: list[tuple[Check, Mutant]] = [
     (checks.plans_keep_to_scope, (extract._Extraction, "kernels_of", "if scoped and", "if")),
     (
         checks.plans_keep_to_scope,
-        (extract, "_serves_for", " and one.term.free <= other.term.free", ""),
+        (extract, "_serves_for", "one.term.free <= other.term.free", "True"),
     ),
     # Operators of the interpreter.
     (checks.plans_mean_what_the_reference_says, (block_operators, "apply_operator", "a @ b.T", "a @ b.T + a[0, 0]")),

@@ -1,0 +1,13 @@
+"""Sets of small numbers as the bits of one: united, intersected and compared at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+def places(bits: int) -> Iterator[int]:
+    """The places of the bits that are set, lowest first."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
