@@ -91,11 +91,11 @@ class GpuNestCosts(NestCosts):
             if not is_added:
                 axes = tuple(self._column[axis] for axis in event.axes[:2])
                 self._others.append(_Held(axes, (), Element.F32.size_bytes))
-        self._shared = self._tiles(statements, blocks, views, events)
         read = {leaf.tensor for s in statements for leaf in walk(s.expression) if isinstance(leaf, Read)}
         floats = {tensors[name].element for name in read if tensors[name].element.is_float}
         is_narrow = floats <= {Element.F16} or floats <= {Element.BF16}
         is_tf32 = gpu.tf32 and floats <= {Element.F32}
+        self._shared = self._tiles(statements, blocks, views, events, is_tf32)
         # Of tf32 half as many fit into an instruction of the tensor cores; all else is left to the vector unit.
         scalar = 2 * target.vector_lanes * target.vector_operations_per_second / target.matrix_flops_per_second
         self._product_rate = 1.0 if is_narrow else 0.5 if is_tf32 else scalar
@@ -113,7 +113,7 @@ class GpuNestCosts(NestCosts):
                     self._fragments.append(_Held((rows, contracted), (), size))
                 elif is_computed:
                     # The other operands of products pass through shared memory where they are computed.
-                    self._shared.append(_Held((axis, contracted), (), size))
+                    self._shared.append(_Held((axis, contracted), (), size, _GROUP * size if is_tf32 else _STRIP))
 
     def _tiles(
         self,
@@ -121,12 +121,14 @@ class GpuNestCosts(NestCosts):
         blocks: Mapping[str, LocalBlock],
         views: Mapping[str, int],
         events: NestEvents,
+        is_tf32: bool,
     ) -> list[_Held]:
         """What is loaded: views once, every other load with tiles of its own, as many as a ring has."""
 
         def padding(entry_bytes: int) -> int:
-            # Of operands of products whole fragments are read; a kernel without products reads pairs of entries.
-            return _STRIP if events.products else max(_STRIP, _GROUP * entry_bytes)
+            # Of operands of products whole fragments are read; a kernel without products reads pairs of entries, and so
+            # may products of tf32.
+            return _STRIP if events.products and not is_tf32 else max(_STRIP, _GROUP * entry_bytes)
 
         found = [replace(self._held(blocks[name], size), padding=padding(size)) for name, size in views.items()]
         held = Counter(s.expression.tensor for s in statements if isinstance(s, Let) and isinstance(s.expression, Read))

@@ -81,10 +81,10 @@ template <class S, int R, int C, int W, int Padding = 16> struct Tile {
     return row;
   }
 };
-// A tile of which threads read the entries that they have, and nothing else: padded so that pairs of eight rows, half a
-// warp's at a time, lie in different banks.
+// A tile of which threads read pairs of entries, or four rows at once: padded so that pairs of four rows, and eight
+// columns of four rows, lie in different banks.
 template <class S, int R, int C, int W>
-using EntryTile = Tile<S, R, C, W, sizeof(S) < 2 ? 16 : group_columns * int(sizeof(S))>;
+using WideTile = Tile<S, R, C, W, sizeof(S) < 2 ? 16 : group_columns * int(sizeof(S))>;
 // The same for a vector.
 template <class S, int C, int W> struct Strip {
   using element = S;

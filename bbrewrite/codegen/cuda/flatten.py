@@ -53,12 +53,14 @@ def flatten(kernel: Kernel, table: OperatorTable, tf32: bool = False) -> GpuKern
     memory = KernelMemory(kernel, table, NARROW | {Element.F32} if tf32 else NARROW)
     steps = _with_unrolled(_statements(memory, kernel.body, frozenset(kernel.grid)), memory)
     used = {name for step in walk_steps(steps) for name in names_used(step)}
+    entries = _entry_tiles(steps, memory)
     return GpuKernel(
         steps,
         tuple(block for block in memory.blocks.values() if block.name in used),
         tuple(memory.tiles.values()),
         tuple(memory.scratch.values()),
-        _entry_tiles(steps, memory),
+        entries,
+        entries | _read_by_column(steps),
     )
 
 
@@ -359,11 +361,25 @@ def _with_unrolled(steps: tuple[Step, ...], memory: KernelMemory) -> tuple[Step,
 def _entry_tiles(steps: tuple[Step, ...], memory: KernelMemory) -> frozenset[str]:
     """The tiles that threads read in pairs of entries.
 
-    Products take most registers, which pairs would want more of; without them a kernel waits for its memory.
+    Products take most registers, which pairs would want more of (a norm before three products of tf32 spilled); without
+    them a kernel waits for its memory.
     """
     if any(isinstance(step, Product) for step in walk_steps(steps)):
         return frozenset()
     return frozenset(t.name for t in memory.tiles.values() if len(t.axes) == 2) - memory.read_across
+
+
+def _read_by_column(steps: tuple[Step, ...]) -> frozenset[str]:
+    """The tiles from which products of tf32 read single entries or pairs: fragments come whole from rows alone.
+
+    With the left operand in registers it is the other way: a thread has neighbours, which lie in rows in pairs.
+    """
+    found: set[str] = set()
+    for step in walk_steps(steps):
+        if isinstance(step, Product) and step.narrow is Element.F32:
+            views = [view for view in (step.left, step.right) if isinstance(view, TileView)]
+            found |= {view.tile.name for view in views if view.transposed == (len(views) == 2)}
+    return frozenset(found)
 
 
 def _is_own(places: tuple[int, ...]) -> bool:

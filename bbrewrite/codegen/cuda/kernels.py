@@ -210,7 +210,7 @@ class _KernelPrinter:
             columns = self._scope.index(item.columns).block if item.columns else "1"
             return f"const bb::Partial<{value_type(item.element)}, {columns}, warps> {name}({place});"
         spans = ", ".join(self._scope.index(axis).block for axis in item.axes)
-        form = "Strip" if len(item.axes) == 1 else "EntryTile" if item.name in self._steps.entry_tiles else "Tile"
+        form = "Strip" if len(item.axes) == 1 else "WideTile" if item.name in self._steps.wide_tiles else "Tile"
         kind = f"bb::{form}<{storage_type(item.element)}, {spans}, warps>"
         count = item.copies * prod(list_length(self._kernel.indices, index) for index in item.list_indices)
         several = bool(item.list_indices) or item.copies > 1

@@ -50,23 +50,23 @@ def lay_out(kernel: GpuKernel, indices: IndexTable, warps: int) -> SharedMemory:
     for item in (*kernel.tiles, *kernel.scratch):
         offsets[item.name] = size
         if isinstance(item, Tile):
-            size += _tile_bytes(item, indices, item.name in kernel.entry_tiles)
+            size += _tile_bytes(item, indices, item.name in kernel.wide_tiles)
         else:
             size += _scratch_bytes(item, indices, warps)
     return SharedMemory(offsets, size)
 
 
-def _tile_bytes(tile: Tile, indices: IndexTable, by_entry: bool) -> int:
+def _tile_bytes(tile: Tile, indices: IndexTable, is_wide: bool) -> int:
     """The bytes of a tile with all its copies, or of a list of tiles: whole fragments, and padding in each row."""
     spans = [_rounded(indices[axis].block or 1) for axis in tile.axes]
     count = tile.copies * prod(list_length(indices, index) for index in tile.list_indices)
-    padding = row_padding(tile.element.size_bytes, by_entry) if len(spans) == 2 else 0
+    padding = row_padding(tile.element.size_bytes, is_wide) if len(spans) == 2 else 0
     return count * prod(spans[:-1]) * (spans[-1] * tile.element.size_bytes + padding)
 
 
-def row_padding(element_bytes: int, by_entry: bool) -> int:
+def row_padding(element_bytes: int, is_wide: bool) -> int:
     """The bytes that each row of a matrix has beyond its entries, so that what a warp reads lies in different banks."""
-    return max(16, GROUP_COLUMNS * element_bytes) if by_entry else 16
+    return max(16, GROUP_COLUMNS * element_bytes) if is_wide else 16
 
 
 def _scratch_bytes(scratch: Scratch, indices: IndexTable, warps: int) -> int:

@@ -154,6 +154,7 @@ class GpuKernel:
     tiles: tuple[Tile, ...]
     scratch: tuple[Scratch, ...]
     entry_tiles: frozenset[str]  # which threads read in pairs of the entries that they have
+    wide_tiles: frozenset[str]  # whose rows are padded more: those, and some that products read entry by entry
 
 
 def walk_steps(steps: tuple[Step, ...]) -> Iterator[Step]:

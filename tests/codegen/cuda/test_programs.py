@@ -42,7 +42,7 @@ _LIMITS = {
     "rmsnorm_swiglu_few_rows": {"narrow": (192, 144), "f32": (144, 144), "tf32": (184, 144)},
 }
 _LEAST_COVERED = 0.85
-_MOST_PASSES = {"f32": 1.05, "tf32": 1.34}  # through the banks of shared memory, for each request
+_MOST_PASSES = {"f32": 1.05, "tf32": 1.2}  # through the banks of shared memory, for each request
 # Rounding differs where a value is kept local instead of stored, so that small programs have errors of their own. Of
 # f32, where entries are added one after another and BLAS has several sums at a time, twice a unit in the last place.
 _LEAST_ERROR = {"bf16": 2**-9, "f16": 2**-12, "f32": 2**-21, "tf32": 2**-12}
@@ -91,8 +91,8 @@ def test_nothing_spills_and_nothing_grows(name: str, kind: str, architecture: st
 
 
 @pytest.mark.parametrize(("name", "kind"), _PROGRAMS)
-def test_there_are_no_bank_conflicts_but_of_f32_in_products(name: str, kind: str) -> None:
-    """Fragments of tf32 want rows of both operands side by side; entries of f32 beside products are read singly."""
+def test_there_are_no_bank_conflicts_but_of_f32_beside_products(name: str, kind: str) -> None:
+    """Entries of f32 that are no operands are read singly beside products: pairs would take too many registers."""
     kernels = case(name, kind).fusion.fused.kernels.kernels
     for kernel, report in zip(kernels, run(name, kind, "aligned", "greedy").reports, strict=True):
         has_products = any(

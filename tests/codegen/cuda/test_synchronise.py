@@ -204,7 +204,7 @@ class _Path:
 def _kernel(seed: int) -> GpuKernel:
     drawn = _RandomSteps(seed)
     steps = drawn.body()
-    kernel = GpuKernel(steps, (_REGISTERS,), tuple(drawn.tiles), (_SCRATCH,), frozenset())
+    kernel = GpuKernel(steps, (_REGISTERS,), tuple(drawn.tiles), (_SCRATCH,), frozenset(), frozenset())
     return with_barriers(with_rings(kernel, _COPIES[seed % len(_COPIES)]))
 
 
