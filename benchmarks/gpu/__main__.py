@@ -1,26 +1,58 @@
 """`python -m benchmarks.gpu`: all that a GPU is needed for, in the order in which it is worth knowing.
 
-Conformance of every block operator, compute-sanitizer on it, then times against cuBLAS, PyTorch's SDPA, FlexAttention
-and torch.compile; one table at the end. It needs the extras `cuda` and `gpu`, and PyTorch for the times. It stops
-beginning new parts when its minutes are spent.
+Block operators one by one, whole programs against the reference, compute-sanitizer, then times against cuBLAS,
+PyTorch's SDPA, FlexAttention and torch.compile; one table at the end. It needs the extras `cuda` and `gpu`, and PyTorch
+for the times. A part that fails, hangs or crashes is a line of the table, and the next one begins; no part takes more
+than its share of the minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
-import subprocess
 import sys
+from collections.abc import Sequence
 from time import perf_counter
 
-from bbrewrite.runtime.gpu import Device, GpuMissing, find_gpu
+from bbrewrite.runtime.gpu import GpuMissing, find_gpu
+from benchmarks.gpu.programs import (
+    CheckedProgram,
+    TimedProgram,
+    checked_programs,
+    conformance_programs,
+    timed_programs,
+)
+from benchmarks.gpu.steps import Outcome, Step, run_step
+
+_HEADING = "program, ours, rate, largest difference, others (their speed relative to ours)"
+
+
+def steps(rehearsal: bool, chosen: str) -> list[Step]:
+    """The parts with their seconds, together less than 8 minutes; items are those in which `chosen` is found."""
+
+    def labels(programs: Sequence[CheckedProgram] | Sequence[TimedProgram]) -> tuple[str, ...]:
+        return tuple(program.label for program in programs if re.search(chosen, program.label))
+
+    conformance, timed = labels(conformance_programs()), labels(timed_programs(rehearsal))
+    # Under the sanitizer all is many times as slow: one type stands for all.
+    few = tuple(label for label in conformance if label.endswith("bf16"))
+    found = [
+        Step("prepare", ("all",), 60, 60, arguments=(*conformance, *labels(checked_programs(rehearsal)), *timed)),
+        Step("conformance", conformance, 60, 20),
+        Step("programs", labels(checked_programs(rehearsal)), 60, 30),
+        Step("sanitizer", few, 60, 40, tool=("compute-sanitizer", "--error-exitcode", "9")),
+        Step("times", timed, 225, 60),
+    ]
+    return [step for step in found if step.items]
 
 
 def main() -> int:
     """Runs the parts; 1 where something is wrong, 3 where there is no GPU."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("--minutes", type=float, default=8.0)
-    parser.add_argument("--only-conformance", action="store_true", help="what compute-sanitizer runs")
+    parser.add_argument("--match", default="", help="only what this regular expression is found in")
+    parser.add_argument("--rehearsal", action="store_true", help="time small sizes, where a stub stands for the GPU")
     arguments = parser.parse_args()
     deadline = perf_counter() + 60 * arguments.minutes
     try:
@@ -28,56 +60,31 @@ def main() -> int:
     except GpuMissing as missing:
         print(missing, file=sys.stderr)
         return 3
-    print(f"{device.name}, {device.architecture}")
-    right = _conformance(device)
-    if arguments.only_conformance:
-        return 0 if right else 1
-    right &= _sanitized()
-    _times(device, deadline)
-    return 0 if right else 1
-
-
-def _conformance(device: Device) -> bool:
-    from benchmarks.gpu.checking import check_conformance
-
-    right = True
-    for checked in check_conformance(device):
-        right &= checked.ok
-        verdict = "right" if checked.ok else "WRONG"
-        print(
-            f"{verdict}  {checked.label}: GPU {checked.gpu_error:.1e}, emulated {checked.emulator_error:.1e}",
-            flush=True,
-        )
-        for fault in checked.faults:
-            print(f"    {fault}")
-    return right
-
-
-def _sanitized() -> bool:
-    """The same once more under NVIDIA's own checks, where they are installed."""
-    tool = shutil.which("compute-sanitizer")
-    if tool is None:
-        print("compute-sanitizer was not found: its checks are left out")
-        return True
-    command = [tool, "--error-exitcode", "9", sys.executable, "-m", "benchmarks.gpu", "--only-conformance"]
-    code = subprocess.run(command, check=False).returncode
-    print("compute-sanitizer: " + ("nothing found" if code == 0 else f"exit code {code}"))
-    return code == 0
-
-
-def _times(device: Device, deadline: float) -> None:
-    from benchmarks.gpu.programs import timed_programs
-    from benchmarks.gpu.timing import time_program
-
-    lines: list[str] = []
-    for program in timed_programs():
-        if perf_counter() > deadline:
-            lines.append(f"{program.label}: no time left")
+    print(f"{device.name}, {device.architecture}", flush=True)
+    outcomes: list[Outcome] = []
+    for step in steps(arguments.rehearsal, arguments.match):
+        began = perf_counter()
+        if step.tool and shutil.which(step.tool[0]) is None:
+            print(f"{step.tool[0]} was not found: its checks are left out")
             continue
-        lines.append(time_program(device, program).line)
-        print(lines[-1], flush=True)
-    print("\nprogram, ours, rate, largest difference, others (their speed relative to ours)")
-    print("\n".join(lines))
+        for outcome in run_step(step, deadline, arguments.rehearsal):
+            print(f"{outcome.step:12} {outcome.line}", flush=True)
+            outcomes.append(outcome)
+        print(f"{step.name:12} took {perf_counter() - began:.0f} s", flush=True)
+    print("\n" + "\n".join(table(outcomes)))
+    return 0 if all(outcome.ok for outcome in outcomes) else 1
+
+
+def table(outcomes: Sequence[Outcome]) -> list[str]:
+    """How many were right in each part, what was not, and the times."""
+    lines: list[str] = []
+    for name in dict.fromkeys(outcome.step for outcome in outcomes):
+        own = [outcome for outcome in outcomes if outcome.step == name]
+        lines.append(f"{name}: {sum(outcome.ok for outcome in own)} of {len(own)} right")
+        lines += [f"    {outcome.line}" for outcome in own if not outcome.ok]
+        if name == "times":
+            lines += [_HEADING, *(f"{outcome.item:28} {outcome.text}" for outcome in own if outcome.ok)]
+    return lines
 
 
 if __name__ == "__main__":

@@ -1,21 +1,25 @@
-"""Are kernels on the GPU what they are in the emulator? First small ones, one block operator each; then whole programs.
+"""Are kernels on the GPU right, and what they are in the emulator?
 
 The emulator's reading of PTX is a risk that all its tests share; this is where a GPU has the last word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from bbrewrite.codegen.cuda.program import print_cuda
+from bbrewrite.codegen.cuda.program import CudaSource, print_cuda
 from bbrewrite.core.spans import Source
 from bbrewrite.emulate.program import EmulatedProgram
 from bbrewrite.inputs import draw_inputs
+from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse
+from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.target import gpu_target
 from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory
@@ -23,68 +27,67 @@ from bbrewrite.rules.load import load_rules
 from bbrewrite.runtime.gpu import Device, GpuProgram
 from bbrewrite.runtime.nvcc import find_nvcc
 from bbrewrite.verify.exact import evaluate_exactly
+from benchmarks.gpu.programs import CheckedProgram
 
-# One block operator each, at extents with a rest, so that a wrong one is named and not just a wrong program.
-CONFORMANCE = {
-    "copy": "input A[m, n] : TYPE; output Y[m, n] = A[m, n]",
-    "copy of odd rows": "input A[m, o] : TYPE; output Y[m, o] = A[m, o]",
-    "row sums": "input A[m, n] : TYPE; output Y[m] = sum[n](A[m, n])",
-    "column sums": "input A[m, n] : TYPE; output Y[n] = sum[m](A[m, n])",
-    "total": "input A[m, n] : TYPE; output y = max[m, n](A[m, n])",
-    "product": "input A[m, k], B[k, n] : TYPE; output Y[m, n] = sum[k](A[m, k] * B[k, n])",
-    "product of rows": "input A[m, k], B[n, k] : TYPE; output Y[m, n] = sum[k](A[m, k] * B[n, k])",
-    "product of columns": "input A[k, m], B[k, n] : TYPE; output Y[m, n] = sum[k](A[k, m] * B[k, n])",
-    "computed left operand": "input A[m, k], B[k, n] : TYPE; output Y[m, n] = sum[k](exp(A[m, k]) * B[k, n])",
-    "functions": "input A[m, n] : TYPE; output Y[m, n] = exp(A[m, n]) + tanh(A[m, n]) + erf(A[m, n]) + sin(A[m, n])",
-    "masks": "input A[m, n] : TYPE; output Y[m, n] = where(n <= m, A[m, n], 0)",
-}
-KINDS = ("bf16", "f16", "f32")
+# Rounding differs where a value is kept local instead of stored, so that a program's own error may be smaller.
+_LEAST_ERRORS = {"bf16": 2**-9, "f16": 2**-12, "f32": 2**-20}
 
-
-def conformance_text(label: str, kind: str) -> str:
-    """A conformance program in an element type."""
-    statements = CONFORMANCE[label].replace("TYPE", kind).split("; ")
-    return "\n".join(["program p", "index m = 70, n = 72, k = 136, o = 37", *statements, ""])
+type Outputs = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """One program in one type: the errors of GPU and emulator against float64, and what the emulator found wrong."""
+    """Errors against float64: on the GPU, emulated (None where it was not), and those of the definitions one by one."""
 
-    label: str
     gpu_error: float
-    emulator_error: float
+    emulator_error: float | None
+    own_error: float
     faults: tuple[str, ...]
 
     @property
     def ok(self) -> bool:
-        return not self.faults and self.gpu_error <= 2 * self.emulator_error + 1e-6
+        """Twice the error of the program as it is written is right, and so is what the emulator finds."""
+        return not self.faults and self.gpu_error <= 2 * self.own_error
+
+    @property
+    def text(self) -> str:
+        emulated = "" if self.emulator_error is None else f", emulated {self.emulator_error:.1e}"
+        return "; ".join(
+            [f"error {self.gpu_error:.1e}{emulated}, of its definitions {self.own_error:.1e}", *self.faults]
+        )
 
 
-def check_conformance(device: Device) -> Iterator[Checked]:
-    """Every block operator in every type."""
-    for kind in KINDS:
-        for label in CONFORMANCE:
-            yield check(device, f"{label} {kind}", conformance_text(label, kind))
-
-
-def check(device: Device, label: str, text: str) -> Checked:
-    """A program on the GPU and in the emulator, on the same arrays."""
+def compiled(target_name: str, text: str) -> tuple[Fusion, CudaSource, Path]:
+    """A program planned for a GPU, printed, and what nvcc makes of it."""
     rules = load_rules(resource_directory("rules"))
-    request = make_request(parse_program(Source(label, text), rules.table), rules)
-    target = gpu_target(device.target_name)
+    request = make_request(parse_program(Source("benchmark", text), rules.table), rules)
+    target = gpu_target(target_name)
     assert target.gpu is not None
-    program = fuse(request, target).fused.kernels
-    source = print_cuda(program, rules.table, target.gpu)
-    ptx = find_nvcc().ptx(source.text)
-    arrays = draw_inputs(request.program, request.extents, 0, request.given)
-    exact = evaluate_exactly(request.program, arrays, request.extents, rules.table)
-    found, _ = GpuProgram(device, source.launches, ptx).run(arrays, request.extents)
-    emulated = EmulatedProgram(program, source, ptx).run(arrays, request.extents)
+    fusion = fuse(request, target)
+    source = print_cuda(fusion.fused.kernels, rules.table, target.gpu)
+    return fusion, source, find_nvcc().ptx(source.text)
 
-    def error(outputs: dict[str, np.ndarray]) -> float:
-        errors = [np.abs(values.astype(np.float64) - exact[name]).max() for name, values in outputs.items()]
-        scales = [max(float(np.abs(exact[name]).max()), 1e-30) for name in outputs]
-        return max(float(e) / s for e, s in zip(errors, scales, strict=True))
 
-    return Checked(label, error(found), error(emulated.outputs), emulated.faults)
+def check(device: Device, checked: CheckedProgram) -> Checked:
+    """A program on the GPU, and if it is small in the emulator, on the same arrays."""
+    fusion, source, ptx = compiled(device.target_name, checked.text)
+    request, program, table = fusion.request, fusion.fused.kernels, fusion.request.rules.table
+    extents = {root: min(extent, checked.most.get(root, extent)) for root, extent in request.extents.items()}
+    arrays = draw_inputs(request.program, extents, 0, request.given)
+    exact = evaluate_exactly(request.program, arrays, extents, table)
+    own = max(_error(run_kernels(fusion.unfused.kernels, arrays, extents, table), exact), _LEAST_ERRORS[checked.kind])
+    found, _ = GpuProgram(device, source.launches, ptx).run(arrays, extents)
+    if not checked.is_small:
+        return Checked(_error(found, exact), None, own, ())
+    emulated = EmulatedProgram(program, source, ptx).run(arrays, extents)
+    return Checked(_error(found, exact), _error(emulated.outputs, exact), own, emulated.faults)
+
+
+def _error(outputs: Outputs, exact: Outputs) -> float:
+    """The largest of the outputs' relative errors, in the root of the mean square."""
+
+    def error(found: npt.NDArray[Any], right: npt.NDArray[Any]) -> float:
+        difference = found.astype(np.float64) - right
+        return float(np.sqrt(np.mean(difference**2)) / (np.sqrt(np.mean(right**2)) or 1.0))
+
+    return max(error(values, exact[name]) for name, values in outputs.items())

@@ -6,6 +6,7 @@ It stands for the module of cuda-python. What is called is noted, in order; free
 from __future__ import annotations
 
 import ctypes
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,9 @@ class EmulatedDriver:
     """See the module text. `calls` are the names of functions with the stream that they were given."""
 
     CUfunction_attribute = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=0)
+    CUdevice_attribute = SimpleNamespace(
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR=8, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR=0
+    )
 
     def __init__(self) -> None:
         self.memory: dict[int, np.ndarray] = {}
@@ -36,6 +40,27 @@ class EmulatedDriver:
         """Makes an array memory of the GPU."""
         self.memory[array.ctypes.data] = array
         return array.ctypes.data
+
+    def cuInit(self, flags: int) -> tuple[int]:
+        return (0,)
+
+    def cuDeviceGetCount(self) -> tuple[int, int]:
+        return (0, 1)
+
+    def cuDeviceGet(self, number: int) -> tuple[int, int]:
+        return (0, number)
+
+    def cuDeviceGetName(self, length: int, number: int) -> tuple[int, bytes]:
+        return (0, b"emulated GPU".ljust(length, b"\0"))
+
+    def cuDeviceGetAttribute(self, attribute: int, number: int) -> tuple[int, int]:
+        return (0, attribute)
+
+    def cuDevicePrimaryCtxRetain(self, number: int) -> tuple[int, str]:
+        return (0, "context")
+
+    def cuCtxSetCurrent(self, context: str) -> tuple[int]:
+        return self.cuCtxPushCurrent(context)
 
     def cuCtxPushCurrent(self, context: str) -> tuple[int]:
         assert context == "context"
@@ -54,6 +79,12 @@ class EmulatedDriver:
 
     def cuFuncSetAttribute(self, *_: Any) -> tuple[int]:
         return (0,)
+
+    def cuMemAlloc(self, size: int) -> tuple[int, int]:
+        return self.cuMemAllocAsync(size, 0)
+
+    def cuMemFree(self, pointer: int) -> tuple[int]:
+        return self.cuMemFreeAsync(pointer, 0)
 
     def cuMemAllocAsync(self, size: int, stream: int) -> tuple[int, int]:
         self.calls.append(("alloc", stream))
@@ -81,6 +112,20 @@ class EmulatedDriver:
     def cuMemcpyDtoH(self, to: int, source: int, size: int) -> tuple[int]:
         ctypes.memmove(to, source, size)
         return (0,)
+
+    def cuEventCreate(self, flags: int) -> tuple[int, SimpleNamespace]:
+        return (0, SimpleNamespace(time=None))
+
+    def cuEventRecord(self, event: SimpleNamespace, stream: int) -> tuple[int]:
+        event.time = perf_counter()
+        return (0,)
+
+    def cuEventSynchronize(self, event: SimpleNamespace) -> tuple[int]:
+        assert event.time is not None
+        return (0,)
+
+    def cuEventElapsedTime(self, start: SimpleNamespace, end: SimpleNamespace) -> tuple[int, float]:
+        return (0, 1000 * (end.time - start.time))
 
     def cuLaunchKernel(self, function: Any, *rest: Any) -> tuple[int]:
         blocks, _, _, threads, _, _, shared, stream, (values, types), _ = rest

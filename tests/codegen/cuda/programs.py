@@ -37,57 +37,13 @@ from bbrewrite.request import make_request
 from bbrewrite.runtime.compiler import CompilerMissing
 from bbrewrite.runtime.nvcc import Nvcc, find_nvcc
 from bbrewrite.verify.exact import evaluate_exactly
+from benchmarks.gpu.programs import MODEL_PROGRAMS
 from tests.plan.pipelines import shipped_rules
 
 TARGET = gpu_target("sm_80")
 _TF32_TARGET = gpu_target("sm_80", tf32=True)
 
-_TEXTS = {
-    "attention": """\
-index m = 16384, n = 4096, d = 64, l = 64
-input  Q[m, d], K[n, d], V[n, l] : TYPE
-S[m, n] = sum[d](Q[m, d] * K[n, d]) / sqrt(size(d))
-output O[m, l] = sum[n](softmax[n](S[m, n]) * V[n, l])
-""",
-    "layernorm_matmul": """\
-index m = 1024, k = 1024, n = 1024
-input  X[m, k] : TYPE
-weight W[k, n], g[k], b[k] : TYPE
-H[m, k] = layer_norm[k](X[m, k]) * g[k] + b[k]
-output Y[m, n] = sum[k](H[m, k] * W[k, n])
-""",
-    "rmsnorm_swiglu": """\
-index m = 4096, d = 1024, f = 2816, e = d
-input  X[m, d] : TYPE
-weight W1[d, f], W3[d, f], W2[f, e], g[d] : TYPE
-H[m, d] = rms_norm[d](X[m, d], eps = 1e-6) * g[d]
-G[m, f] = silu(sum[d](H[m, d] * W1[d, f])) * sum[d](H[m, d] * W3[d, f])
-output Y[m, e] = sum[f](G[m, f] * W2[f, e])
-""",
-    "masked_attention": """\
-index h = 8, m = 2048, n = m, d = 128, l = 128
-def softcap(x, c) = c * tanh(x / c)
-input  Q[h, m, d], K[h, n, d], V[h, n, l] : TYPE
-S[h, m, n] = softcap(sum[d](Q[h, m, d] * K[h, n, d]) / sqrt(size(d)), 50)
-C[h, m, n] = where(n < m and m - n < 100, S[h, m, n], -inf)
-output O[h, m, l] = sum[n](softmax[n](C[h, m, n]) * V[h, n, l])
-""",
-    "grouped_query_attention": """\
-index b = 2, h = 8, g = 2, m = 1024, n = 1024, d = 64, l = 64
-input  Q[b, h, m, d], K[b, g, n, d], V[b, g, n, l] : TYPE
-S[b, h, m, n] = sum[d](Q[b, h, m, d] * K[b, h / 4, n, d]) / sqrt(size(d))
-output O[b, h, m, l] = sum[n](softmax[n](S[b, h, m, n]) * V[b, h / 4, n, l])
-""",
-    "rmsnorm_qkv": """\
-index m = 2048, e = 1024, d = 128
-input  X[m, e] : TYPE
-weight WQ[e, d], WK[e, d], WV[e, d], g[e] : TYPE
-H[m, e] = rms_norm[e](X[m, e], eps = 1e-6) * g[e]
-output Q[m, d] = sum[e](H[m, e] * WQ[e, d])
-output K[m, d] = sum[e](H[m, e] * WK[e, d])
-output V[m, d] = sum[e](H[m, e] * WV[e, d])
-""",
-}
+_TEXTS = dict(MODEL_PROGRAMS)
 FEW_ROWS = {f"{name}_few_rows": name for name in ("attention", "layernorm_matmul", "rmsnorm_swiglu")}
 _TEXTS |= {few: re.sub(r"\bm = \d+", "m = 128", _TEXTS[name], count=1) for few, name in FEW_ROWS.items()}
 NAMES = tuple(_TEXTS)

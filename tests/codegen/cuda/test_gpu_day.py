@@ -13,8 +13,7 @@ from bbrewrite.pipeline import fuse
 from bbrewrite.plan.target import gpu_target
 from bbrewrite.request import Request, make_request
 from bbrewrite.verify.exact import evaluate_exactly
-from benchmarks.gpu.checking import CONFORMANCE, KINDS, conformance_text
-from benchmarks.gpu.programs import timed_programs
+from benchmarks.gpu.programs import CheckedProgram, TimedProgram, conformance_programs, timed_programs
 from tests.codegen.cuda.programs import TARGET, nvcc, relative_error
 from tests.plan.pipelines import shipped_rules
 
@@ -27,10 +26,9 @@ def _request(label: str, text: str) -> Request:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("label", CONFORMANCE)
-def test_conformance_programs_are_right_emulated(label: str, kind: str) -> None:
-    request = _request(label, conformance_text(label, kind))
+@pytest.mark.parametrize("checked", conformance_programs(), ids=lambda checked: checked.label)
+def test_conformance_programs_are_right_emulated(checked: CheckedProgram) -> None:
+    request = _request(checked.label, checked.text)
     table = request.rules.table
     assert TARGET.gpu is not None
     program = fuse(request, TARGET).fused.kernels
@@ -40,15 +38,12 @@ def test_conformance_programs_are_right_emulated(label: str, kind: str) -> None:
     run = EmulatedProgram(program, source, nvcc().ptx(source.text)).run(arrays, request.extents)
     assert run.faults == ()
     for name, found in run.outputs.items():
-        assert relative_error(found, exact[name]) <= _TOLERANCES[kind]
+        assert relative_error(found, exact[name]) <= _TOLERANCES[checked.kind]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", timed_programs(), ids=lambda program: program.label)
-def test_timed_programs_compile_without_spills(program: object) -> None:
-    from benchmarks.gpu.programs import GpuProgram
-
-    assert isinstance(program, GpuProgram)
+def test_timed_programs_compile_without_spills(program: TimedProgram) -> None:
     request = _request(program.label, program.text)
     for target, architecture in ((gpu_target("sm_80"), "sm_80"), (gpu_target("sm_90"), "sm_90a")):
         assert target.gpu is not None
