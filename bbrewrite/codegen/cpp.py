@@ -21,16 +21,14 @@ from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.lifetimes import owned_buffers, shared_memory
 
-_PRELUDE = """\
+_INCLUDES = """\
 #include "bb.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <omp.h>
-#include <vector>
-
+#include <stddef.h>
+#include <stdint.h>
+"""
+_PRELUDE = """\
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
@@ -108,13 +106,16 @@ def print_programs(
         for program, name, ahead in zip(programs, entry_names, weights, strict=True)
     ]
     # Inside a namespace, functions may be called what functions of the C library are called.
-    parts = [_PRELUDE, "namespace generated {\n", *functions.definitions]
+    parts = ["namespace generated {\n", *functions.definitions]
     parts += printer.texts
     parts.append("}  // namespace generated\n")
     branch = (fallback, unfused) if fallback else None
     parts += [_entry_text(printed, point, branch) for printed, point in zip(kernels, points, strict=True)]
     parts += [_preparation_text(point, weight) for point in points for weight in point.prepared]
-    return Source("\n".join(parts), tuple(points))
+    text = "\n".join(parts)
+    # Few programs need it, and it takes longer to compile than their kernels may.
+    vector = "#include <vector>\n" if "std::vector" in text else ""
+    return Source("\n".join([_INCLUDES + vector, _PRELUDE, text]), tuple(points))
 
 
 def entry_point(program: KernelProgram, name: str, taken: frozenset[str] = frozenset({"threads"})) -> EntryPoint:

@@ -245,7 +245,7 @@ class _KernelPrinter:
             if position + 1 < len(taken):
                 self._writer.line(f"{self._memory} += {size};")
         for operand in kept:
-            self._writer.line(f"std::fill_n({self._scope.labels(operand)}, {self._buffers(operand)}, INT64_C(-1));")
+            self._writer.line(f"bb::fill({self._scope.labels(operand)}, {self._buffers(operand)}, INT64_C(-1));")
 
     def _split_memory(self) -> tuple[list[LocalBlock | PackedOperand], list[LocalBlock | PackedOperand]]:
         small: list[LocalBlock | PackedOperand] = []
@@ -341,7 +341,7 @@ class _KernelPrinter:
         if not index.block:
             return
         self._writer.line(f"const int64_t {index.start} = {index.number} * {index.block};")
-        self._writer.line(f"const int64_t {index.count} = std::min({index.block}, {index.size} - {index.start});")
+        self._writer.line(f"const int64_t {index.count} = bb::minimum({index.block}, {index.size} - {index.start});")
 
     def _steps(self, steps: tuple[Step, ...]) -> None:
         for step in steps:

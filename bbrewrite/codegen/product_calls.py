@@ -41,7 +41,7 @@ def _pack_call(step: Pack, scope: KernelScope, typing: Typing) -> str:
         call = f"bb::pack_strided({packed}, {place.pointer}, {strides}, {contracted}, {wide});"
     if place.inside:
         size = f"bb::packed_size<{kind}>({contracted}, {wide})"
-        call = f"if ({place.inside}) {call} else std::fill_n({packed}, {size}, {kind}{{}});"
+        call = f"if ({place.inside}) {call} else bb::fill({packed}, {size}, {kind}{{}});"
     return call
 
 

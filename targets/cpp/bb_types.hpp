@@ -91,4 +91,8 @@ BB_INLINE bool load(uint8_t x) { return x != 0; }
 // store<S>(x): the value of storage type S nearest to x, as in `y[i] = bb::store<bb::bf16>(t[i])`.
 template <class S, class C> BB_INLINE S store(C x) { return detail::Store<S>::from(x); }
 
+template <class S> BB_INLINE void fill(S* to, int64_t count, S value) {
+  for (int64_t i = 0; i < count; ++i) to[i] = value;
+}
+
 }  // namespace bb

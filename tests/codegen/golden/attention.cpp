@@ -1,11 +1,8 @@
 #include "bb.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <omp.h>
-#include <vector>
+#include <stddef.h>
+#include <stdint.h>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -34,9 +31,9 @@ static void attention_kernel(
     for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number)
     for (int64_t l_number = 0; l_number < bb_blocks(size_l, block_l); ++l_number) {
       const int64_t m0 = m_number * block_m;
-      const int64_t m_count = std::min(block_m, size_m - m0);
+      const int64_t m_count = bb::minimum(block_m, size_m - m0);
       const int64_t l0 = l_number * block_l;
-      const int64_t l_count = std::min(block_l, size_l - l0);
+      const int64_t l_count = bb::minimum(block_l, size_l - l0);
       alignas(64) float M[block_m];
       alignas(64) float c[block_m];
       alignas(64) float acc[block_m * block_l];
@@ -65,7 +62,7 @@ static void attention_kernel(
       }
       for (int64_t n_number = 0; n_number < bb_blocks(size_n, block_n); ++n_number) {
         const int64_t n0 = n_number * block_n;
-        const int64_t n_count = std::min(block_n, size_n - n0);
+        const int64_t n_count = bb::minimum(block_n, size_n - n0);
         const float* const V_block = V + (n0 * size_l + l0);
         if (size_d == 0) {
 
@@ -77,7 +74,7 @@ static void attention_kernel(
         }
         for (int64_t d_number = 0; d_number < bb_blocks(size_d, block_d); ++d_number) {
           const int64_t d0 = d_number * block_d;
-          const int64_t d_count = std::min(block_d, size_d - d0);
+          const int64_t d_count = bb::minimum(block_d, size_d - d0);
           const float* const K_block = K + (n0 * size_d + d0);
           const float* const Q_block = Q + (m0 * size_d + d0);
 

@@ -1,11 +1,8 @@
 #include "bb.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <omp.h>
-#include <vector>
+#include <stddef.h>
+#include <stdint.h>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -29,7 +26,7 @@ static void layer_norm_kernel(
     #pragma omp for schedule(static)
     for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number) {
       const int64_t m0 = m_number * block_m;
-      const int64_t m_count = std::min(block_m, size_m - m0);
+      const int64_t m_count = bb::minimum(block_m, size_m - m0);
       alignas(64) float total[block_m];
       alignas(64) float mean[block_m];
       alignas(64) float square[block_m];
@@ -42,7 +39,7 @@ static void layer_norm_kernel(
       for (int64_t row = 0; row < m_count; ++row) total[row] = 0.0f;
       for (int64_t k_number = 0; k_number < bb_blocks(size_k, block_k); ++k_number) {
         const int64_t k0 = k_number * block_k;
-        const int64_t k_count = std::min(block_k, size_k - k0);
+        const int64_t k_count = bb::minimum(block_k, size_k - k0);
         const float* const X_block = X + (m0 * size_k + k0);
 
         // total := total + row_sum(X[m, k])
@@ -62,7 +59,7 @@ static void layer_norm_kernel(
       for (int64_t row = 0; row < m_count; ++row) square[row] = 0.0f;
       for (int64_t k_number = 0; k_number < bb_blocks(size_k, block_k); ++k_number) {
         const int64_t k0 = k_number * block_k;
-        const int64_t k_count = std::min(block_k, size_k - k0);
+        const int64_t k_count = bb::minimum(block_k, size_k - k0);
         const float* const X_block = X + (m0 * size_k + k0);
 
         // square := square + row_sum(row_shift(X[m, k], -mean) ^ 2)
@@ -82,7 +79,7 @@ static void layer_norm_kernel(
       for (int64_t row = 0; row < m_count; ++row) scale[row] = bb::rsqrt((square[row] / float(size_k)) + 1e-05f);
       for (int64_t k_number = 0; k_number < bb_blocks(size_k, block_k); ++k_number) {
         const int64_t k0 = k_number * block_k;
-        const int64_t k_count = std::min(block_k, size_k - k0);
+        const int64_t k_count = bb::minimum(block_k, size_k - k0);
         float* const Y_block = Y + (m0 * size_k + k0);
         const float* const X_block = X + (m0 * size_k + k0);
         const float* const g_block = g + k0;

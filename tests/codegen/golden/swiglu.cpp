@@ -1,11 +1,8 @@
 #include "bb.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <omp.h>
-#include <vector>
+#include <stddef.h>
+#include <stdint.h>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -36,13 +33,13 @@ static void swiglu_kernel(
     #pragma omp for schedule(static)
     for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number) {
       const int64_t m0 = m_number * block_m;
-      const int64_t m_count = std::min(block_m, size_m - m0);
+      const int64_t m_count = bb::minimum(block_m, size_m - m0);
       alignas(64) float up[block_m * block_f];
       alignas(64) float gate[block_m * block_f];
       alignas(64) float multiply_1[block_m * block_f];
       for (int64_t e_number = 0; e_number < bb_blocks(size_d, block_e); ++e_number) {
         const int64_t e0 = e_number * block_e;
-        const int64_t e_count = std::min(block_e, size_d - e0);
+        const int64_t e_count = bb::minimum(block_e, size_d - e0);
         float* const acc_e = acc + (e_number * block_m * block_e);
 
         // acc[e] = 0
@@ -53,7 +50,7 @@ static void swiglu_kernel(
       }
       for (int64_t f_number = 0; f_number < bb_blocks(size_f, block_f); ++f_number) {
         const int64_t f0 = f_number * block_f;
-        const int64_t f_count = std::min(block_f, size_f - f0);
+        const int64_t f_count = bb::minimum(block_f, size_f - f0);
         if (size_d == 0) {
 
           // up = 0
@@ -72,7 +69,7 @@ static void swiglu_kernel(
         }
         for (int64_t d_number = 0; d_number < bb_blocks(size_d, block_d); ++d_number) {
           const int64_t d0 = d_number * block_d;
-          const int64_t d_count = std::min(block_d, size_d - d0);
+          const int64_t d_count = bb::minimum(block_d, size_d - d0);
           const float* const X_block = X + (m0 * size_d + d0);
           const float* const W1_block = W1 + (d0 * size_f + f0);
           const float* const W3_block = W3 + (d0 * size_f + f0);
@@ -87,7 +84,7 @@ static void swiglu_kernel(
         }
         for (int64_t e_number = 0; e_number < bb_blocks(size_d, block_e); ++e_number) {
           const int64_t e0 = e_number * block_e;
-          const int64_t e_count = std::min(block_e, size_d - e0);
+          const int64_t e_count = bb::minimum(block_e, size_d - e0);
           float* const acc_e = acc + (e_number * block_m * block_e);
           const float* const W2_block = W2 + (f0 * size_d + e0);
 
@@ -103,7 +100,7 @@ static void swiglu_kernel(
       }
       for (int64_t e_number = 0; e_number < bb_blocks(size_d, block_e); ++e_number) {
         const int64_t e0 = e_number * block_e;
-        const int64_t e_count = std::min(block_e, size_d - e0);
+        const int64_t e_count = bb::minimum(block_e, size_d - e0);
         float* const Y_block = Y + (m0 * size_d + e0);
         float* const acc_e = acc + (e_number * block_m * block_e);
 

@@ -1,11 +1,8 @@
 #include "bb.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <omp.h>
-#include <vector>
+#include <stddef.h>
+#include <stdint.h>
 
 static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -38,9 +35,9 @@ static void user_operator_kernel(
     for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number)
     for (int64_t n_number = 0; n_number < bb_blocks(size_n, block_n); ++n_number) {
       const int64_t m0 = m_number * block_m;
-      const int64_t m_count = std::min(block_m, size_m - m0);
+      const int64_t m_count = bb::minimum(block_m, size_m - m0);
       const int64_t n0 = n_number * block_n;
-      const int64_t n_count = std::min(block_n, size_n - n0);
+      const int64_t n_count = bb::minimum(block_n, size_n - n0);
       float* const Y_block = Y + (m0 * size_n + n0);
       const float* const X_block = X + (m0 * size_n + n0);
 
