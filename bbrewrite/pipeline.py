@@ -42,6 +42,7 @@ from bbrewrite.plan.target import Target, host_target
 from bbrewrite.request import Request
 from bbrewrite.resources import cache_directory
 from bbrewrite.rules.rules import RuleSet
+from bbrewrite.runtime.apart import begin_products
 from bbrewrite.runtime.library import CompiledProgram
 from bbrewrite.runtime.module import build_all, signature_of
 from bbrewrite.timing import run_in_turns, timed
@@ -310,6 +311,8 @@ def run(request: Request, target: str, seed: int, step: Callable[[str], None] = 
     check_memory(request.blocks, request.extents)
     arrays = draw_inputs(request.program, request.extents, seed, request.given)
     step("saturating and planning")
+    if target == "cpp":
+        begin_products()
     fusion = fuse(request)
     check_local_memory(max(fusion.before.local_bytes, fusion.after.local_bytes), request.threads)
     step("evaluating the reference")

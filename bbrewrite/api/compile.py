@@ -110,6 +110,9 @@ def _for_cpp(request: CompileRequest) -> tuple[Record, Runner]:
     """What was compiled is good as long as tuning has found nothing else in the entries for which planning asked."""
     asked, planned = noted(ASKED, request.key), None
     if asked is None:
+        from bbrewrite.runtime.apart import begin_products
+
+        begin_products()
         from bbrewrite.api.stages import planned_program
 
         planned = planned_program(request)

@@ -26,7 +26,6 @@ _FLAGS = (
     "-fno-trapping-math",
     "-fopenmp",
     "-fPIC",
-    "-shared",
 )
 _HOW_TO_GET_ONE = (
     "Install GCC or Clang (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++;"
@@ -58,7 +57,7 @@ class Compiler:
     version: str
 
     def flags(self, extra: Sequence[str] = ()) -> tuple[str, ...]:
-        """The options with which shared libraries are built; they depend on nothing but the compiler and the host."""
+        """The options with which sources are compiled; they depend on nothing but the compiler and the host."""
         return (*_FLAGS, *extra)
 
     @property
@@ -66,9 +65,21 @@ class Compiler:
         """Text that differs where products may: the compiler, its options and, by -march=native, the processor."""
         return "\n".join((*self.command, self.version, *self.flags(), processor_name()))
 
-    def build_library(self, source: Path, product: Path, include: Path, extra: Sequence[str] = ()) -> None:
-        """Compiles one translation unit to a shared library. Raises CompilationFailed, and OSError for a full disk."""
-        arguments = (*self.command, *self.flags(extra), f"-I{include}", "-o", str(product), str(source))
+    def build_library(
+        self, source: Path, product: Path, include: Path, extra: Sequence[str] = (), objects: Sequence[Path] = ()
+    ) -> None:
+        """Compiles one translation unit, and links it with objects, to a shared library.
+
+        Raises CompilationFailed, and OSError for a full disk.
+        """
+        self._run((*self.flags(extra), f"-I{include}", "-shared", str(source), *map(str, objects)), source, product)
+
+    def build_object(self, source: Path, product: Path, include: Path, extra: Sequence[str] = ()) -> None:
+        """Compiles one translation unit to an object. Raises CompilationFailed, and OSError for a full disk."""
+        self._run((*self.flags(extra), f"-I{include}", "-c", str(source)), source, product)
+
+    def _run(self, options: Sequence[str], source: Path, product: Path) -> None:
+        arguments = (*self.command, *options, "-o", str(product))
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             full = os.strerror(errno.ENOSPC)

@@ -11,7 +11,7 @@ from bbrewrite.codegen.cpp import EntryPoint, Source, print_programs
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption
 from bbrewrite.plan.kernel import KernelProgram
-from bbrewrite.resources import resource_directory
+from bbrewrite.runtime.apart import APART, header_directory, header_texts, multiplies, products_apart
 from bbrewrite.runtime.cache import cached_product, content_key, kept_product, note, noted
 from bbrewrite.runtime.compiler import Compiler, CompilerMissing, find_compiler
 from bbrewrite.runtime.library import CompiledProgram
@@ -77,13 +77,14 @@ def build(source: Source, compiler: Compiler, extra: Sequence[str] = ()) -> Path
 
     `extra` are more compiler options. Raises CompilationFailed.
     """
-    headers = resource_directory("targets") / "cpp"
-    key = content_key(compiler.fingerprint, *extra, *_header_texts(), source.text)
+    key = content_key(compiler.fingerprint, *extra, *header_texts(), source.text)
 
     def make(directory: Path) -> None:
         path = directory / _SOURCE
         path.write_text(source.text, encoding="utf-8")
-        compiler.build_library(path, directory / _LIBRARY, headers, extra)
+        apart = products_apart(compiler, extra) if multiplies(source.text) else None
+        options, objects = ((*extra, APART), (apart,)) if apart else (extra, ())
+        compiler.build_library(path, directory / _LIBRARY, header_directory(), options, objects)
 
     library = cached_product(key, _LIBRARY, make)
     if not extra:
@@ -114,9 +115,4 @@ def _built_before(source: Source) -> Path | None:
 
 
 def _source_key(source: Source) -> str:
-    return content_key(os.environ.get("CXX", ""), processor_name(), *_header_texts(), source.text)
-
-
-def _header_texts() -> list[str]:
-    headers = resource_directory("targets") / "cpp"
-    return [path.read_text(encoding="utf-8") for path in sorted(headers.glob("*.hpp"))]
+    return content_key(os.environ.get("CXX", ""), processor_name(), *header_texts(), source.text)

@@ -4,6 +4,7 @@
 // It knows nothing of programs, loops or shapes. Build with -ffp-contract=off (bb_fused.hpp says why).
 #pragma once
 
+#include "bb_apart.hpp"
 #include "bb_dot.hpp"
 #include "bb_lanes.hpp"
 #include "bb_math.hpp"

@@ -41,7 +41,7 @@ def _check(compiler: Compiler, program: str, processor: str, tmp_path: Path, *mo
         pytest.skip("other processors are known for x86-64 only")
     if processor == "third level" and "avx2" not in processor_name():
         pytest.skip("this processor is not of the third level")
-    flags = [flag for flag in compiler.flags((*PROCESSORS[processor], *more)) if flag != "-shared"]
+    flags = compiler.flags((*PROCESSORS[processor], *more))
     built = tmp_path / program
     subprocess.run(
         [*compiler.command, *flags, f"-I{HEADERS}", "-o", built, HERE / f"{program}.cpp"],
