@@ -341,10 +341,7 @@ def prepare_numpy(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
 
 
 def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
-    """Both forms as calls of compiled C++, built side by side.
-
-    Raises CompilerMissing, and InputError where the cache cannot be written.
-    """
+    """Both forms as calls of compiled C++. Raises CompilerMissing, and InputError where the cache cannot be written."""
     request = fusion.request
     programs = (fusion.unfused.kernels, fusion.fused.kernels)
     # The branch for extents of 0 is left out where there are none: it would only be compiled.
