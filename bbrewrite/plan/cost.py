@@ -103,11 +103,15 @@ class NestCosts:
         self._products = [tuple(self._column[axis] for axis in event.axes) for event in events.products]
         packing = [replace(event, amount=target.packing_operations) for event in events.packing]
         merged = [replace(event, amount=event.amount * threads) for event in events.merged]
+        rate = target.narrow_product_rate
+        products = [
+            replace(event, amount=event.amount / rate) if event.is_narrow else event for event in events.products
+        ]
         traffic = (*events.loads, *events.stores, *merged)
         groups = (
             (*events.vector_work, *packing, *events.copying),
             events.statements,
-            events.products,
+            products,
             traffic,
             events.kept,
             events.accumulated,

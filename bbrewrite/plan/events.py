@@ -28,7 +28,7 @@ from bbrewrite.plan.kernel import (
     compute_element,
     walk_statements,
 )
-from bbrewrite.plan.term_costs import COPY_WORK, LAYOUT_WORK, NARROW_RATE, PASS_WORK, body_work, is_transpose
+from bbrewrite.plan.term_costs import COPY_WORK, LAYOUT_WORK, PASS_WORK, body_work, is_transpose
 from bbrewrite.plan.views import views
 from bbrewrite.plan.visited_share import NarrowedLoop
 
@@ -49,6 +49,7 @@ class Event:
     once: bool = False  # one processor does it, where nothing is shared out
     tensor: str = ""  # whose blocks are loaded or stored
     block: Term | None = None  # that is loaded
+    is_narrow: bool = False  # a product of two operands that are bf16 from memory
 
     def visits(self, index: str) -> bool:
         """Whether another iteration of a loop is another block."""
@@ -219,9 +220,10 @@ class _Summary:
         if operator.name == "dot":
             rows, contracted = self._typing.block(term.operands[0]).axes
             columns = self._typing.block(term.operands[1]).axes[0]
-            rate = NARROW_RATE if all(self._is_narrow(operand) for operand in term.operands) else 1.0
-            self._products.append(place.event(2.0 / rate, (rows, columns, contracted)))
-            self._flops.append(place.event(2.0, (rows, columns, contracted)))
+            product = place.event(2.0, (rows, columns, contracted))
+            self._flops.append(product)
+            is_narrow = all(self._is_narrow(operand) for operand in term.operands)
+            self._products.append(replace(product, is_narrow=is_narrow))
             # The second operand is packed on load, the first written to a block where it is none in memory. Columns
             # that lie side by side are copied; others are transposed on the way.
             if is_transpose(term.operands[1]):

@@ -13,6 +13,8 @@ from bbrewrite.resources import configuration_directory, resource_directory
 
 HOST_FILE = "host.toml"
 
+_NARROW_RATE = 1.5
+
 
 @dataclass(frozen=True)
 class MemoryTier:
@@ -65,6 +67,15 @@ class Target:
     accumulators_to_hide_latency: float
     packing_operations: float
     gpu: Gpu | None = None
+
+    @property
+    def narrow_product_rate(self) -> float:
+        """How many times as fast products are of which both operands are bf16 as it comes from memory.
+
+        Processors multiply such pairs at twice the rate, and as a whole, with sums that are read and stored in single
+        precision, so many times as fast. The rate of a GPU's tensor cores is that of 16 bits.
+        """
+        return _NARROW_RATE if self.gpu is None else 1.0
 
     @property
     def local_capacity_bytes(self) -> float:

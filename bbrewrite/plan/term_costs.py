@@ -21,9 +21,6 @@ from bbrewrite.plan.machine import Machine
 COPY_WORK = 2.0
 # Writing a block to local memory and reading it back, likewise.
 PASS_WORK = 3.0
-# Products of bf16 that come straight from memory are made in pairs: twice as fast as those of single precision in
-# registers, and as a whole, with sums that are read and stored in single precision, so much faster.
-NARROW_RATE = 1.5
 # Blocks of products are no larger than this.
 LARGEST_BLOCK = 768
 # A layout change moves every element once through local memory.
@@ -98,7 +95,7 @@ class TermCosts:
         target = self._target
         rate = target.matrix_flops_per_second * self._threads
         if all(self._typing.block(operand).element is Element.BF16 for operand in term.operands):
-            rate *= NARROW_RATE
+            rate *= target.narrow_product_rate
         packing = COPY_WORK if is_transpose(term.operands[1]) else target.packing_operations
         packed = self._least_points(term, (columns, contracted)) * self._vector_seconds(packing)
         return self._least_points(term, axes) * 2.0 / rate + packed

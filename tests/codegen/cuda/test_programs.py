@@ -10,7 +10,7 @@ import pytest
 
 from bbrewrite.core.terms import Apply, walk
 from bbrewrite.plan.kernel import Loop, walk_statements
-from tests.codegen.cuda.programs import NAMES, SHAPES, TYPES, case, data, moved_bytes, nvcc, relative_error, run
+from tests.codegen.cuda.programs import NAMES, SHAPES, TYPES, case, data, fused, moved_bytes, nvcc, relative_error, run
 
 # What is run in every test run: all in bf16, and two in the other types. The rest is for the slow campaign.
 _ALWAYS = {
@@ -74,6 +74,14 @@ def test_global_memory_moves_as_planned(name: str, kind: str, shape: str) -> Non
         planned = moved_bytes(kernel, given.extents, tested.table)
         moved = int(report.loaded_bytes.sum() + report.stored_bytes.sum())
         assert moved == planned, kernel.name
+
+
+@pytest.mark.parametrize("name", ["attention", "rmsnorm_swiglu", "layernorm_matmul_few_rows"])
+def test_types_of_16_bits_are_planned_alike(name: str) -> None:
+    one, other = (fused(name, kind).fused for kind in ("bf16", "f16"))
+    assert one.costs == other.costs
+    for kernel, same in zip(one.kernels.kernels, other.kernels.kernels, strict=True):
+        assert kernel.indices == same.indices
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
