@@ -55,10 +55,12 @@ def pools(claim: Claim) -> tuple[tuple[Fraction, ...], ...]:
     return (_SIGNS, _SMALL, (*_SMALL, *ordered), (*_WIDE, *ordered))
 
 
-def draw_instance(draw: Draw, plan: Plan, is_general: bool) -> Instance:
-    """An instance; where `is_general`, what only the right side needs equal is drawn apart."""
+def draw_instance(draw: Draw, plan: Plan, is_general: bool, loops_run: bool = False) -> Instance:
+    """An instance, where asked for without empty loops; if `is_general`, what only the right side needs equal is drawn
+    apart.
+    """
     symbols = plan.left_symbols if is_general else plan.symbols
-    extents = _Extents(draw, plan, symbols)
+    extents = _Extents(draw, plan, symbols, loops_run)
     indices = {name: extents.of(extent_of(name)) for name in plan.claim.indices}
     outer = {name: draw(st.integers(0, max(0, found.trips - 1))) for name, found in indices.items()}
     lengths = _draw_lengths(draw, plan, symbols, indices)
@@ -80,9 +82,10 @@ def logical_variables(claim: Claim) -> set[str]:
 class _Extents:
     """The extents of indices and lists, one for each class of symbols, drawn when first asked for."""
 
-    def __init__(self, draw: Draw, plan: Plan, symbols: Symbols) -> None:
+    def __init__(self, draw: Draw, plan: Plan, symbols: Symbols, loops_run: bool) -> None:
         self._draw = draw
         self._symbols = symbols
+        self._loops_run = loops_run
         free = set[str]().union(*(left.free for left in plan.claim.lefts))
         self._occupied = {symbols.find(extent_of(index)) for index in free}
         self._known: dict[str, IndexInstance] = {}
@@ -91,7 +94,8 @@ class _Extents:
         root = self._symbols.find(symbol)
         if root not in self._known:
             # An index at which the left side is read has a position; a loop may have none.
-            extents = (1, 2, 3, 4, 5) if root in self._occupied else (1, 2, 0, 3, 4, 5)
+            may_be_empty = not self._loops_run and root not in self._occupied
+            extents = (1, 2, 0, 3, 4, 5) if may_be_empty else (1, 2, 3, 4, 5)
             extent = self._draw(st.sampled_from(extents))
             block = self._draw(st.sampled_from((None, 2, 1, 3)))
             if block is None or block == 1:

@@ -60,6 +60,10 @@ class Counterexample:
     place: int | None
     is_general: bool = False
 
+    @property
+    def has_empty_loop(self) -> bool:
+        return any(index.extent == 0 for index in self.instance.indices.values())
+
 
 @dataclass
 class Outcome:
@@ -97,6 +101,8 @@ def test_rule(rule: Rule, table: OperatorTable, budget: Budget) -> Verdict:
     total = Outcome()
     for claim in claims(rule):
         outcome = test_claim(claim, table, budget)
+        if outcome.counterexample is not None and outcome.counterexample.has_empty_loop:
+            outcome.counterexample = _without_empty_loops(claim, table, budget) or outcome.counterexample
         total = replace(
             total,
             tried=total.tried + outcome.tried,
@@ -127,6 +133,13 @@ def test_claim(claim: Claim, table: OperatorTable, budget: Budget) -> Outcome:
     return outcome
 
 
+def _without_empty_loops(claim: Claim, table: OperatorTable, budget: Budget) -> Counterexample | None:
+    """A counterexample in which every loop runs, which says more: that nothing has no minimum is another matter."""
+    outcome = Outcome()
+    _Campaign(plans(claim, table), table, replace(budget, instances=_ROUND), outcome, loops_run=True).run()
+    return outcome.counterexample
+
+
 class _Failure(Exception):
     """An instance on which the claim fails."""
 
@@ -134,8 +147,11 @@ class _Failure(Exception):
 class _Campaign:
     """One search. The smallest counterexample seen is kept, so that running out of time loses nothing."""
 
-    def __init__(self, found: Sequence[Plan], table: OperatorTable, budget: Budget, outcome: Outcome) -> None:
+    def __init__(
+        self, found: Sequence[Plan], table: OperatorTable, budget: Budget, outcome: Outcome, loops_run: bool = False
+    ) -> None:
         self._plans = found
+        self._loops_run = loops_run
         self._table = table
         self._budget = budget
         self._outcome = outcome
@@ -171,7 +187,7 @@ class _Campaign:
             if time.process_time() > self._deadline:
                 return None
             plan = draw(st.sampled_from(self._plans))
-            return plan, draw_instance(draw, plan, is_general=False)
+            return plan, draw_instance(draw, plan, is_general=False, loops_run=self._loops_run)
 
         return drawn()
 

@@ -52,6 +52,20 @@ unsound  floor_of_negation  t.rules:1
     )
 
 
+@pytest.mark.parametrize("monoid", ["min", "max"])
+def test_loops_of_a_counterexample_run_where_they_can(write, monoid: str) -> None:
+    text = f"rule r\n    reduce({monoid}, i, c - x) => c - reduce({monoid}, i, x)\n    where i not in free(c)\n"
+    shown = fuzz(write(text)).stdout
+    assert "i: extent 2, 2 iterations" in shown
+    assert "no iteration" not in shown
+
+
+def test_a_loop_is_empty_where_nothing_else_refutes_a_rule(write) -> None:
+    shown = fuzz(write("rule r\n    reduce(max, i, c) => c\n    where i not in free(c)\n")).stdout
+    assert "i: extent 0, no iteration" in shown
+    assert "it would hold where size(i) > 0" in shown
+
+
 def test_the_missing_condition_is_named(write) -> None:
     text = "rule hoist\n    reduce(sum, i, row_scale(x, c)) => row_scale(reduce(sum, i, x), c)\n"
     result = fuzz(write(text))
