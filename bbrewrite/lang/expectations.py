@@ -54,6 +54,8 @@ def _explain(before: Sequence[Token], token: Token, accepted: frozenset[str]) ->
         return "`=` names a definition; it does not compare", "write `==` to compare"
     if token.type == "EQUALS" and wants_value:
         return f"there is no operator `{previous.value}=`", ""
+    if token.type == "STAR" and previous.type == "SLASH":
+        return "there is no operator `/*`", "`#` starts a comment"
     if token.type == "STAR" and previous.type == "STAR":
         return "there is no operator `**`", "a power is written `^`"
     if token.type == "SLASH" and previous.type == "SLASH":
@@ -65,7 +67,10 @@ def _explain(before: Sequence[Token], token: Token, accepted: frozenset[str]) ->
     if token.type in ("MAP", "REDUCE") and wants_value:
         return f"`{token.value}` cannot follow an operator directly", "put brackets around it"
     if len(before) == 1 and previous.type == "NAME" and token.type in _WORDS:
-        return f"no statement begins with `{previous.value}`", did_you_mean(previous.value, _KEYWORDS)
+        hint = "this is a rule file: the program comes last, as in `bbrewrite run rules/ program.bb`"
+        is_rule = previous.value in ("rule", "op", "monoid")
+        hint = hint if is_rule else did_you_mean(previous.value, _KEYWORDS)
+        return f"no statement begins with `{previous.value}`", hint
     if _names_indices(before, accepted):
         return "", "only names of indices stand in these brackets"
     if token.type in _WORDS | {"NUMBER"} and "PLUS" in accepted:
@@ -82,6 +87,11 @@ def _names_indices(before: Sequence[Token], accepted: frozenset[str]) -> bool:
 
 
 def _explain_start(token: Token) -> tuple[str, str]:
+    if token.type == "SLASH":
+        return (
+            "a statement cannot begin with `/`",
+            "`#` starts a comment; to go on from the line before, end that with `/`",
+        )
     if token.type in _INFIX:
         return f"a statement cannot begin with `{token.value}`", "to go on from the line before, end that one with it"
     if token.type in ("MAP", "REDUCE"):

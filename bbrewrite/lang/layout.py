@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from lark import Token
 
 from bbrewrite.core.spans import Source, Span
+from bbrewrite.lang.characters import described
 from bbrewrite.lang.diagnostics import Diagnostic, Related
 
 _CLOSING = {"LEFT_BRACKET": ("RIGHT_BRACKET", ")"), "LEFT_SQUARE": ("RIGHT_SQUARE", "]")}
@@ -25,25 +26,14 @@ _STATEMENT_WORDS = frozenset({"PROGRAM", "INDEX", "BLOCK", "INPUT", "WEIGHT", "O
     "NEXT",
 }
 _WORDS = _STATEMENT_WORDS | {"NAME", "BY", "MAP", "REDUCE"}
-# Characters that editors, papers and other languages use for what is written otherwise here.
-_SPELLINGS = {
-    "\N{MULTIPLICATION SIGN}": "*",
-    "\N{MIDDLE DOT}": "*",
-    "\N{DIVISION SIGN}": "/",
-    "\N{LESS-THAN OR EQUAL TO}": "<=",
-    "\N{GREATER-THAN OR EQUAL TO}": ">=",
-    "\N{NOT EQUAL TO}": "!=",
-    "\N{MINUS SIGN}": "-",
-    "\N{EN DASH}": "-",
-    "\N{SQUARE ROOT}": "sqrt",
-    "\N{INFINITY}": "inf",
-    "&": "and",
-    "|": "or",
-    "!": "not",
-    "{": "(",
-    "}": ")",
+_HINTS = {
+    "{": "write `(` or `[`",
+    "}": "write `)` or `]`",
+    ";": "a statement ends with its line",
+    '"': "names stand without quotes",
+    "'": "names stand without quotes",
+    "@": "a product of matrices is a sum of products: `sum[k](A[m, k] * B[k, n])`",
 }
-_NO_STATEMENT = ";"
 
 
 @dataclass(frozen=True)
@@ -132,28 +122,21 @@ def _with_names(group: list[Token]) -> Iterator[Token]:
 
 
 def _unknown(source: Source, token: Token) -> Diagnostic:
-    character = token.value
-    spelling = _SPELLINGS.get(character, "")
-    if character == _NO_STATEMENT:
-        hint = "a statement ends with its line"
-    elif spelling:
-        hint = f"write `{spelling}`"
-    elif character.isalpha():
-        hint = "names are made of the letters A to Z and a to z, digits and `_`"
-    else:
-        hint = ""
-    shown = f"`{character}`" if character.isprintable() else f"the character U+{ord(character):04X}"
+    shown, hint = described(token.value, {})
+    hint = _HINTS.get(token.value, hint)
     return Diagnostic("unknown-character", f"{shown} has no meaning here", token_span(source, token), hint)
 
 
 def _joined(faults: list[Diagnostic]) -> list[Diagnostic]:
-    """One message a run of unknown characters is enough."""
+    """One message a run of unknown characters is enough, and one for what a line has several times."""
     kept: list[Diagnostic] = []
+    told: set[tuple[str, int]] = set()
     last: Span | None = None
     for fault in faults:
         assert fault.span is not None
         if last is None or (last.line, last.column + 1) != (fault.span.line, fault.span.column):
-            kept.append(fault)
+            kept += [fault] if (fault.message, fault.span.line) not in told else []
+            told.add((fault.message, fault.span.line))
         last = fault.span
     return kept
 

@@ -25,10 +25,14 @@ _SECTIONS = ("state", "identity", "element", "combine", "finish")
 
 @dataclass
 class Declarations:
-    """Declares what rule files add to a table. `vocabulary` is the result; `faults` what was wrong."""
+    """Declares what rule files add to a table. `vocabulary` is the result; `faults` what was wrong.
+
+    Of `broken` names the declaration is at fault, so what speaks of them is not read.
+    """
 
     vocabulary: Vocabulary
     faults: list[Diagnostic]
+    broken: set[str] = field(default_factory=set[str])
     _trees: dict[str, tuple[Source, Tree[Token]]] = field(default_factory=dict[str, tuple[Source, Tree[Token]]])
     _open: list[str] = field(default_factory=list[str])
     _done: set[str] = field(default_factory=set[str])
@@ -75,6 +79,7 @@ class Declarations:
             message = f"`{name}` is defined by itself; a definition has to end"
             self.faults.append(Diagnostic("recursive-definition", message, span_of(source, _name_of(tree))))
             self._done.add(name)
+            self.broken.add(name)
             return
         self._open.append(name)
         for used in sorted(names_used(tree) & self._trees.keys()):
@@ -83,10 +88,14 @@ class Declarations:
         if name in self._done:
             return
         self._done.add(name)
-        if tree.data == "operator":
+        faults = len(self.faults)
+        is_readable = not names_used(tree) & self.broken
+        if is_readable and tree.data == "operator":
             self._operator(source, tree)
-        else:
+        elif is_readable:
             self._monoid(source, tree)
+        if not is_readable or len(self.faults) > faults:
+            self.broken.add(name)
 
     def _operator(self, source: Source, tree: Tree[Token]) -> None:
         name, *parameters, body = tree.children

@@ -9,6 +9,7 @@ from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from bbrewrite.core.spans import Source, Span
+from bbrewrite.lang.characters import described
 from bbrewrite.lang.diagnostics import Diagnostic, did_you_mean
 
 _COMMENT = re.compile(r'(?<!")#[^"\n]*$')
@@ -30,25 +31,24 @@ _EXPECTED = (
     ("MONOID", "`monoid`"),
 )
 _SPELLINGS = {
-    "\N{MULTIPLICATION SIGN}": "*",
-    "\N{MIDDLE DOT}": "*",
-    "\N{DIVISION SIGN}": "/",
-    "\N{LESS-THAN OR EQUAL TO}": "<=",
-    "\N{GREATER-THAN OR EQUAL TO}": ">=",
-    "\N{NOT EQUAL TO}": "!=",
-    "\N{MINUS SIGN}": "-",
-    "\N{EN DASH}": "-",
     "\N{RIGHTWARDS ARROW}": "=>",
     "\N{RIGHTWARDS DOUBLE ARROW}": "=>",
     "\N{LEFT RIGHT DOUBLE ARROW}": "<=>",
-    "\N{INFINITY}": "inf",
-    "&": "and",
-    "|": "or",
-    "!": "not",
     "{": "(",
     "}": ")",
 }
-_NOTHING = ":;"
+_HINTS = {
+    ":": "leave it out: a line or a word ends what stands before",
+    ";": "leave it out: a line or a word ends what stands before",
+    "'": 'a meaning stands in double quotes: "..."',
+}
+# Words of other languages, and of the other language here, at the beginning of a line.
+_OTHER_WORDS = {
+    ("if", "when", "assume", "given", "requires", "provided"): "a condition is written `where ...`",
+    ("program", "index", "block", "input", "weight", "output"): (
+        "this is a program: rules come first, as in `bbrewrite run rules/ program.bb`"
+    ),
+}
 
 
 def syntax_error(source: Source, error: UnexpectedInput) -> Diagnostic:
@@ -91,12 +91,8 @@ def _unknown_character(source: Source, span: Span) -> Diagnostic:
     character = source.line(span.line)[span.column - 1 : span.column]
     if character == '"':
         return Diagnostic("syntax", "a quoted text ends on its line", span, 'close it with `"`')
-    hint = f"write `{_SPELLINGS[character]}`" if character in _SPELLINGS else ""
-    if character in _NOTHING:
-        hint = "leave it out: a line or a word ends what stands before"
-    if not hint and character.isalpha():
-        hint = "names are made of the letters A to Z and a to z, digits and `_`"
-    shown = f"`{character}`" if character.isprintable() else f"the character U+{ord(character):04X}"
+    shown, hint = described(character, _SPELLINGS)
+    hint = _HINTS.get(character, hint)
     return Diagnostic("syntax", f"{shown} has no meaning here", span, hint)
 
 
@@ -130,6 +126,10 @@ def _slip(source: Source, token: Token, wanted: set[str]) -> tuple[str, str, int
         return "comparisons do not chain", "write `a < b and b < c`", 0
     if text == "+" and wants_value:
         return "there is no unary `+`", "leave it out", 0
+    if text == "/" and not before:
+        return "no line of a rule file begins with `/`", "`#` starts a comment", 0
+    if text in ("-", *_CLAUSES) and re.match(r"\s*(rule|op|monoid)\s+\S+$", before):
+        return "a name is one word", "it is made of letters, digits and `_`: `my_rule`", 0
     if token.type == "$END" or wants_value:
         return None
     return _slip_of_words(source, token, before, wanted)
@@ -137,8 +137,16 @@ def _slip(source: Source, token: Token, wanted: set[str]) -> tuple[str, str, int
 
 def _slip_of_words(source: Source, token: Token, before: str, wanted: set[str]) -> tuple[str, str, int] | None:
     text = str(token)
-    if before == "" and token.type == "NAME" and (near := did_you_mean(text, (*_CLAUSES, *_SECTIONS))):
-        return f"no line of a rule file begins with `{text}`", near, 0
+    if before == "" and token.type == "NAME":
+        near = did_you_mean(text, (*_CLAUSES, *_SECTIONS))
+        for words, hint in _OTHER_WORDS.items():
+            near = hint if text in words else near
+        if near or "RULE" in wanted:
+            return f"no line of a rule file begins with `{text}`", near, 0
+    if text == "let" and "THEN" in wanted:
+        return "`let` stands before its `then`", "write `match ...`, `then ...`, `let ...`", 0
+    if text in ("=>", "<=>") and "RULE" in wanted:
+        return "a rule has one arrow", "write a rule for each rewrite", 0
     if text == "=>" and "RPAR" in wanted and (opened := _opened_before(source, token)):
         return "`=>` cannot stand inside brackets", f"the `(` in column {opened} is never closed", 0
     if token.type in ("NAME", "NUMBER") and "PLUS" in wanted and before:

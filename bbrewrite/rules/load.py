@@ -43,7 +43,8 @@ def parse_rules(sources: Sequence[Source], table: OperatorTable | None = None) -
     declarations = Declarations(Vocabulary(table or builtin_table(), {}, {}), faults)
     declarations.declare_all([(source, item) for source, item in items if item.data != "rule"])
     found = [(source, item) for source, item in items if item.data == "rule"]
-    rules = check_rules(found, declarations.vocabulary, faults)
+    readable = [(source, item) for source, item in found if not names_used(item) & declarations.broken]
+    rules = check_rules(readable, declarations.vocabulary, faults)
     faults += declarations.unused(found)
     order = {id(source): position for position, source in enumerate(sources)}
     faults.sort(key=lambda fault: _position(fault, order))
