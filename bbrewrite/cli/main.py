@@ -100,15 +100,20 @@ def _options(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _
     return apply
 
 
+_PATHS = "RULES is a .rules file or a directory of them, PROGRAM a .bb file."
 _RULES = click.argument("rules", type=click.Path(path_type=Path))
 _PROGRAM = click.argument("program", type=click.Path(path_type=Path))
 _SIZES = _options(
-    click.option("--size", "sizes", multiple=True, callback=parse_sizes, metavar="m=1000", help="An index's extent."),
-    click.option("--block", "blocks", multiple=True, callback=parse_blocks, metavar="m=32", help="Its block size."),
+    click.option(
+        "--size", "sizes", multiple=True, callback=parse_sizes, metavar="m=1000", help="An index's extent; repeatable."
+    ),
+    click.option(
+        "--block", "blocks", multiple=True, callback=parse_blocks, metavar="m=32", help="Its block size; repeatable."
+    ),
 )
 _FUSION = _options(
     _SIZES,
-    click.option("--threads", type=click.IntRange(1, 1024), help="Processors to use; by default all."),
+    click.option("--threads", type=click.IntRange(1, 1024), metavar="COUNT", help="Processors to use; by default all."),
     click.option("--fast-math", is_flag=True, help="Also use rules that lose accuracy in floating point."),
     click.option("--no-tuned", "tuned", flag_value=False, default=True, help="Plan without what `bench --tune` found."),
 )
@@ -124,7 +129,13 @@ _TF32 = click.option(
     "--tf32", is_flag=True, help="For the target cuda: round operands of f32 products to tf32, for tensor cores."
 )
 _EXECUTION = _options(
-    click.option("--target", type=click.Choice(["cpp", "cuda", "numpy"]), default="cpp", show_default=True),
+    click.option(
+        "--target",
+        type=click.Choice(["cpp", "cuda", "numpy"]),
+        default="cpp",
+        show_default=True,
+        help="What to generate; numpy needs no compiler.",
+    ),
     _ARCHITECTURE,
     _TF32,
     click.option("--emulate", is_flag=True, help="For the target cuda: no GPU, though there is one."),
@@ -135,21 +146,30 @@ _EXECUTION = _options(
         multiple=True,
         callback=parse_inputs,
         metavar="Q=q.npy",
-        help="An array; else drawn by seed.",
+        help="An array for an input, else drawn; repeatable.",
     ),
     click.option(
-        "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of the drawn arrays."
+        "--seed",
+        type=click.IntRange(0, 2**63 - 1),
+        default=0,
+        show_default=True,
+        metavar="NUMBER",
+        help="Of the drawn arrays.",
     ),
 )
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="For a start: bbrewrite run rules/ examples/attention.bb",
+)
 @click.version_option(__version__, prog_name="bbrewrite")
 def cli() -> None:
     """Fuses the operators of an array program by rewrite rules, and runs the result."""
 
 
-@cli.command()
+@cli.command(epilog=_PATHS)
 @_RULES
 @_PROGRAM
 @_EXECUTION
@@ -163,7 +183,7 @@ def run(**options: Any) -> None:
     run_command((perf_counter() - start) * 1000, **options)
 
 
-@cli.command()
+@cli.command(epilog=_PATHS)
 @_RULES
 @_PROGRAM
 @_FUSION
@@ -180,7 +200,7 @@ def fuse(**options: Any) -> None:
     fuse_command((perf_counter() - start) * 1000, **options)
 
 
-@cli.command("why-not")
+@cli.command("why-not", epilog=_PATHS)
 @click.argument("name", metavar="RULE")
 @click.argument("paths", nargs=-1, required=True, metavar="[RULES] PROGRAM", type=click.Path(path_type=Path))
 @click.option("--rules", type=click.Path(path_type=Path), help="Rule files; by default those that come with bbrewrite.")
@@ -192,7 +212,7 @@ def why_not(**options: Any) -> None:
     why_not_command(**options)
 
 
-@cli.command(short_help="Print the unfused block program.")
+@cli.command(short_help="Print the unfused block program.", epilog=_PATHS)
 @click.argument("paths", nargs=-1, required=True, metavar="[RULES] PROGRAM", type=click.Path(path_type=Path))
 @_SIZES
 def lower(**options: Any) -> None:
@@ -202,11 +222,13 @@ def lower(**options: Any) -> None:
     lower_command(**options)
 
 
-@cli.command(short_help="Write the fused program as source to take away.")
+@cli.command(short_help="Write the fused program as source to take away.", epilog=_PATHS)
 @_RULES
 @_PROGRAM
 @_FUSION
-@click.option("--target", type=click.Choice(["cpp", "cuda"]), default="cpp", show_default=True)
+@click.option(
+    "--target", type=click.Choice(["cpp", "cuda"]), default="cpp", show_default=True, help="What to generate."
+)
 @_ARCHITECTURE
 @_TF32
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory to write to.")
@@ -217,7 +239,7 @@ def codegen(**options: Any) -> None:
     codegen_command(**options)
 
 
-@cli.command(short_help="Parse, type-check and try rules, and a program.")
+@cli.command(short_help="Parse, type-check and try rules, and a program.", epilog=_PATHS)
 @_RULES
 @click.argument("program", type=click.Path(path_type=Path), required=False)
 @_SIZES
@@ -230,9 +252,16 @@ def check(**options: Any) -> None:
     check_command(**options)
 
 
-@cli.command(short_help="Test the soundness of every rule.")
+@cli.command(short_help="Test the soundness of every rule.", epilog=_PATHS)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RULES...")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of the instances.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    metavar="NUMBER",
+    help="Of the instances.",
+)
 @click.option(
     "--budget",
     type=click.FloatRange(0.05, 86400),
@@ -243,7 +272,12 @@ def check(**options: Any) -> None:
     help="For each rule; shrinking a counterexample takes longer.",
 )
 @click.option("--rule", metavar="NAME", help="Only this rule or monoid.")
-@click.option("--jobs", type=click.IntRange(1, 1024), help="Processes to use; by default one for each processor.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    metavar="COUNT",
+    help="Processes to use; by default one for each processor.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output instead of the report.")
 def fuzz(**options: Any) -> None:
     """Test the soundness of every rule; show a counterexample for each that is unsound."""
@@ -262,7 +296,7 @@ def fmt(**options: Any) -> None:
     fmt_command(**options)
 
 
-@cli.command(short_help="Time the unfused and the fused program, or tune it.")
+@cli.command(short_help="Time the unfused and the fused program, or tune it.", epilog=_PATHS)
 @_RULES
 @_PROGRAM
 @_EXECUTION
@@ -285,7 +319,7 @@ def bench(**options: Any) -> None:
 
 @cli.command()
 @click.option("--measure", is_flag=True, help="Measure this machine, and plan for it from now on.")
-@click.option("--threads", type=click.IntRange(1, 1024), help="Processors to use; by default all.")
+@click.option("--threads", type=click.IntRange(1, 1024), metavar="COUNT", help="Processors to use; by default all.")
 def target(**options: Any) -> None:
     """Print the description of this machine by which plans are priced."""
     from bbrewrite.cli.target import target_command

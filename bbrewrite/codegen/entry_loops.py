@@ -19,6 +19,7 @@ from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import LocalBlock
 
 SIMD = "#pragma omp simd"
+_AT_ONCE = 64  # entries of a row, where vectors are widest
 
 
 class EntryLoops:
@@ -127,12 +128,14 @@ class EntryLoops:
         assert isinstance(step.target, Tensor)
         entries, _, value = self._entry_and_value(step)
         flag, count = self._scope.streamed_flag(step.target), self._scope.index(axis).count
-        head = f"bb::write_row({self._row_start(step.target)}, {count}, {flag}, [&](int64_t {self._column}) {{"
+        most = self.most_entries(axis, "<{}>")
+        head = f"bb::write_row{most}({self._row_start(step.target)}, {count}, {flag}, [&](int64_t {self._column}) {{"
         return entries, [head, *(f"  {line}" for line in (*entries.lines[2], f"return {value};")), "});"]
 
     def _round_call(self, step: Assign, axis: str, before: Sequence[str], value: str) -> list[str]:
         count, variable, before = self._terms(axis, self._column, before)
-        head = f"bb::round_row({self._columns_start(step.target)}, {count}, "
+        most = self.most_entries(axis, "<{}>")
+        head = f"bb::round_row{most}({self._columns_start(step.target)}, {count}, "
         return [
             f"{head}[&](int64_t {variable}) {{",
             *(f"  {line}" for line in (*before, f"return {value};")),
@@ -187,7 +190,15 @@ class EntryLoops:
                 start = self._row_start(kept) + (f" + {self._span[0]}" if self._span else "")
                 beside = [[f"bb::Keep{{{start}}}"], *beside]
             terms[-1][-1] += ")"
-        return _call(f"{target} = bb::{monoid}_over<{kind}>({count}", [*terms, *beside])
+        most = self.most_entries(axes[-1], ", {}")
+        return _call(f"{target} = bb::{monoid}_over<{kind}{most}>({count}", [*terms, *beside])
+
+    def most_entries(self, axis: str, form: str) -> str:
+        """The most entries that a row has, in a form, or "" where they may be as many as are worked on at once."""
+        size = self._scope.indices[axis].block
+        if size is None or size >= _AT_ONCE or axis in self._scope.whole:
+            return ""
+        return form.format(self._scope.index(axis).block)
 
 
 def _closure(parameters: str, body: Sequence[str]) -> list[str]:

@@ -341,7 +341,9 @@ class _KernelPrinter:
         if not index.block:
             return
         self._writer.line(f"const int64_t {index.start} = {index.number} * {index.block};")
-        self._writer.line(f"const int64_t {index.count} = bb::minimum({index.block}, {index.size} - {index.start});")
+        is_one = self._scope.indices[name].block == 1  # which compilers do not see: they warn of what has no rows
+        count = "1" if is_one else f"bb::minimum({index.block}, {index.size} - {index.start})"
+        self._writer.line(f"const int64_t {index.count} = {count};")
 
     def _steps(self, steps: tuple[Step, ...]) -> None:
         for step in steps:

@@ -252,10 +252,11 @@ class StepPrinter(EntryLoops):
         """What writes the row before, past the caches, and what it needs."""
         assert isinstance(step.target, Tensor)
         entries, _, value = self._entry_and_value(step, self._before)
-        count = self._scope.index(self._axes(step.target)[1]).count
+        axis = self._axes(step.target)[1]
+        count, most = self._scope.index(axis).count, self.most_entries(axis, "<{}>")
         is_there = f"{self._scope.streamed_flag(step.target)} && {self._row} > 0"
         place = self._row_start(step.target, self._before)
-        head = f"bb::row_behind({is_there}, {place}, {count}, [&](int64_t {self._column}) {{"
+        head = f"bb::row_behind{most}({is_there}, {place}, {count}, [&](int64_t {self._column}) {{"
         return entries, [head, *(f"  {line}" for line in (*entries.lines[2], f"return {value};")), "})"]
 
     def _rounded_terms(self, one: RowPass) -> Assign | None:

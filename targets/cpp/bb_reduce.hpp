@@ -5,8 +5,9 @@
 //
 // f is called once for each c and is vectorised, so calls must not depend on one another. Terms are combined lane by
 // lane in four vectors and then across them: not the order of the row, but the same order in every run. NaN passes
-// through all four. What else is to go on meanwhile is called for each part of the row, with its first place, its terms and
-// how many they are. Reductions down a column are not here: they are plain elementwise loops over rows.
+// through all four. A second argument, sum_over<float, 12>, is the greatest n there is, where that is known. What else is
+// to go on meanwhile is called for each part of the row, with its first place, its terms and how many they are.
+// Reductions down a column are not here: they are plain elementwise loops over rows.
 #pragma once
 
 #include "bb_lanes.hpp"
@@ -150,18 +151,19 @@ struct FloatSum {
 };
 
 // Four vectors at a time, then one by one, and what is left.
-template <class Lanes, class T, class F, class... Beside> BB_INLINE T reduce_over(long n, F f, Beside&&... beside) {
+template <class Lanes, class T, long Most, class F, class... Beside>
+BB_INLINE T reduce_over(long n, F f, Beside&&... beside) {
   using vec = typename Vector<T>::type;
   constexpr long W = Vector<T>::width, L = 4 * W;
   Lanes lanes;
   long c = 0;
-  for (; c + L <= n; c += L) {
+  for (; Most >= L && c + L <= n; c += L) {
     alignas(BB_VECTOR_BYTES) T terms[L];  // lives in registers, since nothing else is kept in it
     make_terms<4>(terms, c, L, f);
     (beside(c, terms, L), ...);
     lanes.add((const vec*)terms);
   }
-  for (; c + W <= n; c += W) {
+  for (; Most >= W && c + W <= n; c += W) {
     alignas(BB_VECTOR_BYTES) T terms[W];
     make_terms<1>(terms, c, W, f);
     (beside(c, terms, W), ...);
@@ -206,17 +208,21 @@ struct KeepRounded {
   }
 };
 
-template <class T, class F, class... Beside> BB_INLINE T sum_over(long n, F f, Beside&&... beside) {
-  return detail::reduce_over<typename detail::SumOf<T>::type, T>(n, f, beside...);
+template <class T, long Most = detail::any_length, class F, class... Beside>
+BB_INLINE T sum_over(long n, F f, Beside&&... beside) {
+  return detail::reduce_over<typename detail::SumOf<T>::type, T, Most>(n, f, beside...);
 }
-template <class T, class F, class... Beside> BB_INLINE T prod_over(long n, F f, Beside&&... beside) {
-  return detail::reduce_over<detail::Four<detail::ProductLanes<T>>, T>(n, f, beside...);
+template <class T, long Most = detail::any_length, class F, class... Beside>
+BB_INLINE T prod_over(long n, F f, Beside&&... beside) {
+  return detail::reduce_over<detail::Four<detail::ProductLanes<T>>, T, Most>(n, f, beside...);
 }
-template <class T, class F, class... Beside> BB_INLINE T max_over(long n, F f, Beside&&... beside) {
-  return detail::reduce_over<detail::Four<detail::MaximumLanes<T>>, T>(n, f, beside...);
+template <class T, long Most = detail::any_length, class F, class... Beside>
+BB_INLINE T max_over(long n, F f, Beside&&... beside) {
+  return detail::reduce_over<detail::Four<detail::MaximumLanes<T>>, T, Most>(n, f, beside...);
 }
-template <class T, class F, class... Beside> BB_INLINE T min_over(long n, F f, Beside&&... beside) {
-  return detail::reduce_over<detail::Four<detail::MinimumLanes<T>>, T>(n, f, beside...);
+template <class T, long Most = detail::any_length, class F, class... Beside>
+BB_INLINE T min_over(long n, F f, Beside&&... beside) {
+  return detail::reduce_over<detail::Four<detail::MinimumLanes<T>>, T, Most>(n, f, beside...);
 }
 
 // The least and the greatest of `count` integers, `stride` apart; `count` is at least 1.

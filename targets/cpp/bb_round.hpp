@@ -54,12 +54,12 @@ BB_INLINE void round_vector(bf16* to, const float* from, long count) {
 }  // namespace detail
 
 // Stores f(0), ..., f(n - 1), rounded. f is vectorised, so calls must not depend on one another.
-template <class F> BB_INLINE void round_row(bf16* to, long n, F f) {
+template <long Most = detail::any_length, class F> BB_INLINE void round_row(bf16* to, long n, F f) {
   constexpr long L = detail::rounded_at_once;
   for (long c = 0; c < n; c += L) {
     alignas(BB_VECTOR_BYTES) float values[L];
     const long count = n - c < L ? n - c : L;
-    if (count == L) {
+    if (Most >= L && count == L) {
 #pragma omp simd
       for (long l = 0; l < L; ++l) values[l] = f(c + l);
     } else {

@@ -81,10 +81,11 @@ template <class S> BB_INLINE long unaligned(const S* to, long n) {
 }  // namespace detail
 
 // Stores f(0), ..., f(n - 1) to a row. f is vectorised, so calls must not depend on one another.
-template <class S, class F> BB_INLINE void write_row(S* __restrict to, long n, bool streamed, F f) {
+template <long Most = detail::any_length, class S, class F>
+BB_INLINE void write_row(S* __restrict to, long n, bool streamed, F f) {
+  constexpr long L = BB_VECTOR_BYTES / long(sizeof(S));
   long c = 0;
-  if (streamed) {
-    constexpr long L = BB_VECTOR_BYTES / long(sizeof(S));
+  if (Most >= L && streamed) {
     for (const long first = detail::unaligned(to, n); c < first; ++c) to[c] = f(c);
     for (; c + L <= n; c += L) detail::stream_part(to, c, L, f);
   }
@@ -94,7 +95,7 @@ template <class S, class F> BB_INLINE void write_row(S* __restrict to, long n, b
 
 // What stores f(0), ..., f(n - 1) to a row past the caches, part by part as it is called for those of the row at hand, and
 // what is left in the end; nothing if there `is` no such row.
-template <class S, class F> class RowBehind {
+template <long Most, class S, class F> class RowBehind {
   static constexpr long L = BB_VECTOR_BYTES / long(sizeof(S));
   S* const to;
   const long n;
@@ -106,15 +107,18 @@ template <class S, class F> class RowBehind {
     for (const long first = detail::unaligned(to, this->n); c < first; ++c) to[c] = f(c);
   }
   template <class T> BB_INLINE void operator()(long, const T*, long count) {
-    if (count % L != 0 || c + count > n) return;
+    if (Most < L || count % L != 0 || c + count > n) return;
     detail::stream_part(to, c, count, f);
     c += count;
   }
   BB_INLINE ~RowBehind() {
-    for (; c + L <= n; c += L) detail::stream_part(to, c, L, f);
+    for (; Most >= L && c + L <= n; c += L) detail::stream_part(to, c, L, f);
     for (; c < n; ++c) to[c] = f(c);
   }
 };
-template <class S, class F> BB_INLINE RowBehind<S, F> row_behind(bool is, S* to, long n, F f) { return {is, to, n, f}; }
+template <long Most = detail::any_length, class S, class F>
+BB_INLINE RowBehind<Most, S, F> row_behind(bool is, S* to, long n, F f) {
+  return {is, to, n, f};
+}
 
 }  // namespace bb

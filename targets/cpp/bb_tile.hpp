@@ -147,8 +147,8 @@ void panel(sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, lo
       tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
     } else {
       tile_of_rows<S, V>(rows, aside, V * W, a, lda, b, ldb, k, false);
-      for (long i = 0; i < rows; ++i)
-        for (long l = 0; l < columns; ++l) c[i * ldc + l] = (add ? c[i * ldc + l] : T(0)) + aside[i * V * W + l];
+      for (long i = 0; i < rows; ++i)  // there are fewer columns than V * W: compilers are told
+        for (long l = 0; l < columns && l < V * W; ++l) c[i * ldc + l] = (add ? c[i * ldc + l] : T(0)) + aside[i * V * W + l];
     }
     c += rows * ldc;
     a += rows * lda;

@@ -6,6 +6,7 @@
 #include "bb_types.hpp"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #if defined(__AVX512F__)
 #define BB_VECTOR_BYTES 64
@@ -39,6 +40,10 @@ template <class T> struct Vector {
   typedef T type __attribute__((vector_size(BB_VECTOR_BYTES)));
   typedef T unaligned __attribute__((vector_size(BB_VECTOR_BYTES), aligned(alignof(T)), may_alias));
 };
+
+// Rows of at most `Most` entries may lie in less memory than the vectors that such rows never fill: compilers are not
+// shown loops over those, of which they would warn. This is for rows of which nothing is known.
+inline constexpr long any_length = PTRDIFF_MAX;
 
 template <class A, class B> constexpr bool same = false;
 template <class A> constexpr bool same<A, A> = true;

@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
-static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
+[[maybe_unused]] static int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
+[[maybe_unused]] static size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+[[maybe_unused]] static bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
 namespace generated {
 
@@ -44,7 +44,9 @@ static void layer_norm_kernel(
 
         // total := total + row_sum(X[m, k])
         for (int64_t row = 0; row < m_count; ++row) {
-          row_sum_1[row] = bb::sum_over<float>(k_count, [&](int64_t col) { return X_block[row * size_k + col]; });
+          row_sum_1[row] = bb::sum_over<float, block_k>(k_count, [&](int64_t col) {
+            return X_block[row * size_k + col];
+          });
         }
         #pragma omp simd
         for (int64_t row = 0; row < m_count; ++row) total[row] = total[row] + row_sum_1[row];
@@ -65,7 +67,7 @@ static void layer_norm_kernel(
         // square := square + row_sum(row_shift(X[m, k], -mean) ^ 2)
         for (int64_t row = 0; row < m_count; ++row) {
           const float negate_value = -mean[row];
-          row_sum_2[row] = bb::sum_over<float>(k_count, [&](int64_t col) {
+          row_sum_2[row] = bb::sum_over<float, block_k>(k_count, [&](int64_t col) {
             const float row_shift_value = X_block[row * size_k + col] + negate_value;
             return row_shift_value * row_shift_value;
           });
@@ -88,7 +90,7 @@ static void layer_norm_kernel(
         for (int64_t row = 0; row < m_count; ++row) {
           const float negate_value_1 = -mean[row];
           const float scale_entry = scale[row];
-          bb::write_row(Y_block + row * size_k, k_count, Y_streamed, [&](int64_t col) {
+          bb::write_row<block_k>(Y_block + row * size_k, k_count, Y_streamed, [&](int64_t col) {
             return ((X_block[row * size_k + col] + negate_value_1) * scale_entry) * g_block[col];
           });
         }

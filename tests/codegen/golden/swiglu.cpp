@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
-static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
+[[maybe_unused]] static int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
+[[maybe_unused]] static size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+[[maybe_unused]] static bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
 namespace generated {
 

@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
-static inline size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-static inline bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
+[[maybe_unused]] static int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
+[[maybe_unused]] static size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+[[maybe_unused]] static bool bb_inside(int64_t place, int64_t size) { return (place >= 0) & (place < size); }
 
 namespace generated {
 
@@ -66,7 +66,9 @@ static void second(
 
         // total := total + row_sum(T[m, n])
         for (int64_t row = 0; row < m_count; ++row) {
-          row_sum_1[row] = bb::sum_over<float>(n_count, [&](int64_t col) { return T_block[row * size_n + col]; });
+          row_sum_1[row] = bb::sum_over<float, block_n>(n_count, [&](int64_t col) {
+            return T_block[row * size_n + col];
+          });
         }
         #pragma omp simd
         for (int64_t row = 0; row < m_count; ++row) total[row] = total[row] + row_sum_1[row];
