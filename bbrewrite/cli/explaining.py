@@ -237,7 +237,8 @@ def _print_snapshots(snapshots: Sequence[Snapshot]) -> None:
         )
         for row in snapshots
     ]
-    click.echo("\nplans that were scheduled, as the extractor ranks them:")
+    click.echo("\nplans that no other beats in all columns; of those nearly as fast as the fastest,")
+    click.echo("the one with fewest buffers is chosen:")
     _print_table(("", "kernels", "buffers", "global bytes", "local bytes", "operations", "estimated ms"), rows)
 
 

@@ -326,9 +326,10 @@ class ScheduleSearch:
                 continue
             _, cost = kept.costs.cheapest(columns([choice.blocks]))
             if cost.local_bytes > capacity:
+                name, needed = self._kernel.name, _kibibytes(cost.local_bytes)
                 notes.append(
-                    f"kernel {self._kernel.name} loads {term.tensor} more than once: with its blocks kept, it would"
-                    f" need {_kibibytes(cost.local_bytes)} of local memory, and the target has {_kibibytes(capacity)}"
+                    f"kernel {name} loads {term.tensor} more than once, as is expected to take less time: with its"
+                    f" blocks kept, it would need {needed} of local memory, of which {_kibibytes(capacity)} are near"
                 )
         return tuple(notes)
 
