@@ -46,7 +46,7 @@ def check_indices(scope: Scope, statement: syntax.IndexStatement, is_block: bool
                 size = _whole(scope, item.block, "a block size", least=1)
                 index = replace(index, block=size, block_is_fixed=True)
             else:
-                hint = f"write `block {item.name.text} = ...` on a line of its own"
+                hint = f"write `block {item.name.text} = ...` on a line of its own, or begin with `block program`"
                 scope.report("level", "`by` belongs to block programs", item.block.span, hint)
         scope.indices[item.name.text] = index
 

@@ -95,9 +95,11 @@ def _begins_statement(line: list[Token], after_operator: bool) -> bool:
     """Whether a line can only be the beginning of a statement: inside brackets, or after an operator."""
     if len(line) >= 2 and line[0].type in _STATEMENT_WORDS and line[1].type in _WORDS:
         return True
-    if after_operator or len(line) < 2 or line[0].type not in _WORDS or line[1].type != "LEFT_SQUARE":
-        return False
     types = [token.type for token in line]
+    if not after_operator and len(line) >= 3 and types[1] == "EQUALS" and types[2] in ("MAP", "REDUCE"):
+        return types[0] in _WORDS
+    if after_operator or len(line) < 2 or types[0] not in _WORDS or types[1] != "LEFT_SQUARE":
+        return False
     if "RIGHT_SQUARE" not in types:
         return False
     after = types.index("RIGHT_SQUARE") + 1

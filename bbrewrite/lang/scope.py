@@ -72,7 +72,9 @@ class Scope:
     def report(self, code: str, message: str, span: Span, hint: str = "", related: tuple[Related, ...] = ()) -> None:
         """Keeps a fault."""
         fault = Diagnostic(code, message, span, hint, related)
-        if fault not in self.faults:
+        # What belongs to the other level stands everywhere in a program whose header takes it for one of this level.
+        is_told = code == "level" and any(other.code == code for other in self.faults)
+        if fault not in self.faults and not is_told:
             self.faults.append(fault)
 
     def declare(self, word: syntax.Word, kind: str) -> bool:

@@ -126,3 +126,21 @@ def test_an_extent_at_fault(extent: str) -> None:
 def test_a_type_without_its_colon() -> None:
     message = _message("program p\nindex m = 8\ninput X[m], Y[m], f32\noutput O[m] = X[m] + Y[m]\n")
     assert "`f32` is a type, not a name" in message
+
+
+_BLOCK_PROGRAM = """\
+block program p
+index m = 8 by 4, n = 8 by 4
+input X[m, n] : f32
+S = map m: map n: exp(X[m, n])
+M = map m: reduce max n: row_max(S[m, n])
+output O = map m: map n: row_shift(S[m, n], M[m])
+"""
+
+
+def test_a_block_program_without_its_first_word() -> None:
+    assert "[level]" in _message(_BLOCK_PROGRAM.removeprefix("block "))
+
+
+def test_a_bracket_that_is_not_closed_in_a_block_program() -> None:
+    assert "[bracket]" in _message(_BLOCK_PROGRAM.replace("exp(", "exp(("))
