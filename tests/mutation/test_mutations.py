@@ -16,7 +16,7 @@ from bbrewrite.egraph.masks import Masks
 from bbrewrite.interpret import block_operators, positions, scalar_functions
 from bbrewrite.plan import extract
 from bbrewrite.resources import resource_directory
-from bbrewrite.runtime import module as runtime_module
+from bbrewrite.runtime import apart
 from tests.egraph.fact_checks import check_function_facts, check_monoid_facts, counterexample, derivations
 from tests.mutation import checks
 from tests.mutation.mutants import plant
@@ -160,7 +160,7 @@ def mutable_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path / "cache"))
     copy = tmp_path / "targets"
     shutil.copytree(resource_directory("targets"), copy)
-    monkeypatch.setattr(runtime_module, "resource_directory", lambda name: tmp_path / name)
+    monkeypatch.setattr(apart, "resource_directory", lambda name: tmp_path / name)
     return copy / "cpp"
 
 
@@ -183,8 +183,8 @@ GENERATOR: list[Mutant] = [
     (
         codegen_kernels,
         "_block_bounds",
-        "std::min({index.block}, {index.size} - {index.start})",
-        "std::max<int64_t>(1, std::min({index.block}, {index.size} - {index.start}) - 1)",
+        "bb::minimum({index.block}, {index.size} - {index.start})",
+        "bb::maximum<int64_t>(1, bb::minimum({index.block}, {index.size} - {index.start}) - 1)",
     ),
     (codegen_scope, "tensor_strides", "sizes[axis + 1 :]", "sizes[axis + 2 :]"),
 ]
