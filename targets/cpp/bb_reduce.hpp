@@ -60,43 +60,63 @@ template <class T> struct ProductLanes {
   }
 };
 
-// The processor's maximum drops NaN, so NaN are gathered beside it: `bad` is zero until one is seen. That is much less
-// to wait for than a maximum of two comparisons.
-template <class T> struct MaximumLanes {
+// Whether there were NaN among vectors.
+template <class T> struct NaNs {
   using vec = typename Vector<T>::type;
-  static constexpr T start = lowest<T>;
-  vec top = vec{} + lowest<T>, bad = vec{};
-  template <class V> static BB_INLINE V higher(V a, V b) { return a > b ? a : b; }
-  BB_INLINE void add(vec x) {
-    top = higher(x, top);
-    bad = x != x ? x : bad;
+  vec seen = vec{};
+  BB_INLINE void look(vec x) { seen = x != x ? x : seen; }
+  BB_INLINE void look_at_four(const vec* x) {
+    BB_UNROLL for (int j = 0; j < 4; ++j) look(x[j]);
   }
-  BB_INLINE void merge(const MaximumLanes& o) {
-    top = higher(o.top, top);
-    bad += o.bad;
-  }
-  BB_INLINE T result() const {
-    return across<T>(top, [](auto a, auto b) __attribute__((always_inline)) { return higher(a, b); }) +
-           across<T>(bad, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
+  BB_INLINE T marked(T result) const {  // NaN if there were any
+    return result + across<T>(seen, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
   }
 };
 
-template <class T> struct MinimumLanes {
-  using vec = typename Vector<T>::type;
-  static constexpr T start = highest<T>;
-  vec least = vec{} + highest<T>, bad = vec{};
-  template <class V> static BB_INLINE V lower(V a, V b) { return a < b ? a : b; }
-  BB_INLINE void add(vec x) {
-    least = lower(x, least);
-    bad = x != x ? x : bad;
+#if defined(__AVX512F__)
+// One comparison sees whether there is NaN in either of two vectors.
+template <> struct NaNs<float> {
+  using vec = Vector<float>::type;
+  uint16_t ordered = 0xffff, too = 0xffff;  // lanes without NaN
+  static BB_INLINE void compare(uint16_t& ordered, vec a, vec b) {
+    __asm__("vcmpordps %2, %1, %0%{%0%}" : "+Yk"(ordered) : "v"(a), "v"(b));
   }
-  BB_INLINE void merge(const MinimumLanes& o) {
-    least = lower(o.least, least);
-    bad += o.bad;
+  BB_INLINE void look(vec x) { compare(ordered, x, x); }
+  BB_INLINE void look_at_four(const vec* x) {
+    compare(ordered, x[0], x[1]);
+    compare(too, x[2], x[3]);
+  }
+  BB_INLINE float marked(float result) const { return (ordered & too) == 0xffff ? result : __builtin_nanf(""); }
+};
+#endif
+
+template <class T> struct Highest {
+  static constexpr T start = lowest<T>;
+  template <class V> static BB_INLINE V of(V a, V b) { return a > b ? a : b; }
+};
+template <class T> struct Least {
+  static constexpr T start = highest<T>;
+  template <class V> static BB_INLINE V of(V a, V b) { return a < b ? a : b; }
+};
+
+// The highest or the least term, of four vectors at a time. The processor's maximum drops NaN, so they are looked for
+// beside it: that is much less to wait for than a maximum of two comparisons.
+template <class T, class Pick> struct Extremes {
+  using vec = typename Vector<T>::type;
+  static constexpr T start = Pick::start;
+  vec best[4] = {vec{} + start, vec{} + start, vec{} + start, vec{} + start};
+  NaNs<T> nans;
+  BB_INLINE void add(const vec* terms) {
+    BB_UNROLL for (int j = 0; j < 4; ++j) best[j] = Pick::of(terms[j], best[j]);
+    nans.look_at_four(terms);
+  }
+  BB_INLINE void add_one(vec terms) {
+    best[0] = Pick::of(terms, best[0]);
+    nans.look(terms);
   }
   BB_INLINE T result() const {
-    return across<T>(least, [](auto a, auto b) __attribute__((always_inline)) { return lower(a, b); }) +
-           across<T>(bad, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
+    const vec found = Pick::of(Pick::of(best[0], best[1]), Pick::of(best[2], best[3]));
+    return nans.marked(across<T>(found, [](auto a, auto b) __attribute__((always_inline)) { return Pick::of(a, b); }));
   }
 };
 
@@ -218,11 +238,11 @@ BB_INLINE T prod_over(long n, F f, Beside&&... beside) {
 }
 template <class T, long Most = detail::any_length, class F, class... Beside>
 BB_INLINE T max_over(long n, F f, Beside&&... beside) {
-  return detail::reduce_over<detail::Four<detail::MaximumLanes<T>>, T, Most>(n, f, beside...);
+  return detail::reduce_over<detail::Extremes<T, detail::Highest<T>>, T, Most>(n, f, beside...);
 }
 template <class T, long Most = detail::any_length, class F, class... Beside>
 BB_INLINE T min_over(long n, F f, Beside&&... beside) {
-  return detail::reduce_over<detail::Four<detail::MinimumLanes<T>>, T, Most>(n, f, beside...);
+  return detail::reduce_over<detail::Extremes<T, detail::Least<T>>, T, Most>(n, f, beside...);
 }
 
 // The least and the greatest of `count` integers, `stride` apart; `count` is at least 1.

@@ -8,8 +8,8 @@ import pytest
 from bbrewrite.codegen.cpp import print_programs
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import builtin_table
-from bbrewrite.core.terms import Term
-from bbrewrite.plan.kernel import KernelProgram, Let, Store
+from bbrewrite.core.terms import Number, Term
+from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
 from bbrewrite.runtime.module import compile_programs
 from tests.codegen.kernel_cases import F32, F64, block, indices, op, output, read, single, tensor, use
 
@@ -44,6 +44,22 @@ def test_calls_in_folded_rows_of_floats_are_made_for_vectors(case: str) -> None:
     text = print_programs([program], TABLE).text
     assert (call in text) if call else "bb::through" not in text
     assert ("bb::Keep{kept" in text) == (case == "kept")
+
+
+def test_nan_anywhere_in_a_row_of_any_length_passes_through_its_extremes() -> None:
+    folds = {"row_max": ("maximum", -np.inf, np.max), "row_min": ("minimum", np.inf, np.min)}
+    best = block("best", "m")
+    programs: list[KernelProgram] = []
+    for fold, (better, start, _) in folds.items():
+        update = Update(best, op(better, use(best), op(fold, X)))
+        body = (Let(best, Number(start)), Loop("n", (update,)), Store(output("Y", "m"), use(best)))
+        programs.append(single(fold, indices(m=8, n=170), "m", body, tensor("X", "m n"), output("Y", "m")))
+    for compiled, (_, _, expected) in zip(compile_programs(programs, TABLE), folds.values(), strict=True):
+        for n in (1, 15, 16, 17, 63, 64, 65, 100, 128, 170):
+            x = np.random.default_rng(n).standard_normal((n + 1, n)).astype(np.float32)
+            x[range(n), range(n)] = np.where(np.arange(n) % 2, np.nan, -np.nan)  # all rows but the last
+            found = compiled.run({"X": x}, {"m": n + 1, "n": n}, 2)["Y"]
+            np.testing.assert_array_equal(found, expected(x, axis=1))
 
 
 def test_rows_of_all_lengths() -> None:
