@@ -21,6 +21,7 @@ from bbrewrite.runtime.signature import Argument, Signature
 type Array = npt.NDArray[Any]
 
 _CACHE_LINE = 64
+_MEMORY = ctypes.c_char * 0  # at whose address an array begins
 
 
 @dataclass(frozen=True)
@@ -108,16 +109,17 @@ class CompiledProgram:
         layout = self._layouts.get(sizes) or self._laid_out(sizes, extents)
         passed: list[Array] = []
         for argument in self.signature.inputs:
-            if argument.name not in arrays:
-                raise ValueError(f"no array was given for {argument.name}")
-            passed.append(_input(argument, arrays[argument.name], layout.shapes[argument.name]))
-        outputs = {
-            argument.name: _output(argument, layout.shapes[argument.name], out, passed)
-            for argument in self.signature.outputs
-        }
+            name = argument.name
+            if name not in arrays:
+                raise ValueError(f"no array was given for {name}")
+            passed.append(_input(argument, arrays[name], layout.shapes[name]))
+        outputs: dict[str, Array] = {}
+        for argument in self.signature.outputs:
+            name = argument.name
+            outputs[name] = _output(argument, layout.shapes[name], out, passed)
         buffers = self._borrow(layout)
         # The order of arguments is inputs, outputs, buffers.
-        pointers = [array.__array_interface__["data"][0] for array in (*passed, *outputs.values(), *buffers)]
+        pointers = [_address(array) for array in (*passed, *outputs.values(), *buffers)]
         try:
             self._function(*pointers, *sizes, threads)
         finally:
@@ -175,11 +177,21 @@ def _output(
     array = out.get(argument.name) if out else None
     if array is None:
         return np.empty(shape, kind)
-    if array.shape != shape or array.dtype != kind or not array.flags.c_contiguous or not array.flags.writeable:
+    flags = array.flags
+    if array.shape != shape or array.dtype != kind or not flags.c_contiguous or not flags.writeable:
         raise ValueError(f"the array for {argument.name} must be dense and writable, {kind} of shape {shape}")
-    if any(np.may_share_memory(array, given) for given in inputs):
-        raise ValueError(f"the array for {argument.name} overlaps an input")
+    for given in inputs:
+        if np.may_share_memory(array, given):
+            raise ValueError(f"the array for {argument.name} overlaps an input")
     return array
+
+
+def _address(array: Array) -> int:
+    """Where an array's memory begins, found in the quickest way that there is for the array."""
+    try:
+        return ctypes.addressof(_MEMORY.from_buffer(array))
+    except (TypeError, ValueError):  # read-only, or of a type that buffers do not have
+        return array.__array_interface__["data"][0]
 
 
 def default_threads() -> int:

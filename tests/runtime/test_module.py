@@ -66,6 +66,14 @@ def test_dense_arrays_are_passed_as_they_are_and_others_are_copied(compiled: Com
         np.testing.assert_array_equal(compiled.run({"X": other}, extents, 1)["Y"], expected)
 
 
+def test_arrays_that_may_only_be_read_are_passed_as_they_are(compiled: CompiledProgram) -> None:
+    extents = {"m": 6, "n": 10}
+    x = arrays_for(_program(), extents, 1)["X"]
+    expected = compiled.run({"X": x}, extents, 1)["Y"]
+    x.setflags(write=False)
+    np.testing.assert_array_equal(compiled.run({"X": x}, extents, 1)["Y"], expected)
+
+
 def test_out_is_written(compiled: CompiledProgram) -> None:
     extents = {"m": 6, "n": 10}
     arrays = arrays_for(_program(), extents, 2)
