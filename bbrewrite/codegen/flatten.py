@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from bbrewrite.codegen.access import classify, is_row_contiguous
 from bbrewrite.codegen.conditions import with_conditions_in_place
 from bbrewrite.codegen.describe import describe
+from bbrewrite.codegen.first_elements import with_first_elements
 from bbrewrite.codegen.first_iterations import without_fills
 from bbrewrite.codegen.local_memory import LocalMemory
 from bbrewrite.codegen.narrow import are_narrow, is_rounded, with_narrow_operands
@@ -67,6 +68,7 @@ def flatten(kernel: Kernel, table: OperatorTable, prepared: frozenset[str] = fro
     steps = with_spans(steps, memory.typing, table, finite, memory.temporary)
     streamed = streamable(steps, kernel)
     steps = overlapping(steps, kernel.indices, memory.tensors, streamed, memory.typing, table)
+    steps = with_first_elements(steps, kernel, table)
     pairs = rows & read_by_the_row_before(steps)
     blocks = tuple(block for block in memory.blocks.values() if block.name not in cheap)
     return FlatKernel(steps, blocks, tuple(memory.packed), rows - pairs, variables, pairs, streamed)

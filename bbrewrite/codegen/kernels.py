@@ -24,6 +24,7 @@ from bbrewrite.codegen.steps import (
     ByFirst,
     Combine,
     FindSpans,
+    FirstOrLater,
     FlatKernel,
     Fold,
     Pack,
@@ -356,6 +357,11 @@ class _KernelPrinter:
                 case WhereEmpty(index, body):
                     with self._writer.block(f"if ({self._scope.index(index).size} == 0)"):
                         self._steps(body)
+                case FirstOrLater(index, first, later):
+                    with self._writer.block(f"if ({self._scope.index(index).number} == 0)"):
+                        self._steps(first)
+                    with self._writer.block("else"):
+                        self._steps(later)
                 case ByFirst(body):
                     assert self._parts
                     with self._writer.block(f"if ({self._parts.own} == 0)"):

@@ -7,10 +7,21 @@ kept must stay in the caches. This is an optimisation; the steps mean the same w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
-from bbrewrite.codegen.steps import FlatKernel, Pack, PackedOperand, Product, Repeat, Step, WhereEmpty, walk_steps
+from bbrewrite.codegen.steps import (
+    FirstOrLater,
+    FlatKernel,
+    Pack,
+    PackedOperand,
+    Product,
+    Repeat,
+    Step,
+    WhereEmpty,
+    walk_steps,
+)
 from bbrewrite.core.elements import Element
 from bbrewrite.core.terms import Read
 from bbrewrite.plan.kernel import Kernel
@@ -25,6 +36,13 @@ def with_kept_operands(flat: FlatKernel, kernel: Kernel) -> FlatKernel:
     steps = keeper.visit(flat.steps, kernel.grid)
     used = dict.fromkeys(step.packed for step in walk_steps(steps) if isinstance(step, Pack))
     return replace(flat, steps=steps, packed=tuple(used))
+
+
+def _from(kept: Mapping[str, PackedOperand], step: Step) -> Step:
+    """The step, with its product reading the buffer that is kept, if there is one."""
+    if isinstance(step, Product) and isinstance(step.right, PackedOperand):
+        return replace(step, right=kept.get(step.right.name, step.right))
+    return step
 
 
 class _Keeper:
@@ -47,8 +65,10 @@ class _Keeper:
                     operand = self._operand(step, loops)
                     kept[step.packed.name] = operand
                     step = replace(step, packed=operand)
-                case Product(right=PackedOperand(name)) if name in kept:
-                    step = replace(step, right=kept[name])
+                case Product():
+                    step = _from(kept, step)
+                case FirstOrLater(index, first, later):
+                    step = FirstOrLater(index, *(tuple(_from(kept, inner) for inner in one) for one in (first, later)))
                 case Repeat(index, body):
                     step = replace(step, body=self.visit(body, (*loops, index)))
                 case WhereEmpty(_, body):

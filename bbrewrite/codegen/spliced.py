@@ -31,8 +31,8 @@ def without_loops(body: tuple[Statement, ...], over: frozenset[str]) -> tuple[St
                 result += inside if index in over else (replace(statement, body=inside),)
             case Let(target, expression):
                 result.append(Let(block(target), rewrite_bottom_up(expression, leaf)))
-            case Update(target, expression):
-                result.append(Update(block(target), rewrite_bottom_up(expression, leaf)))
+            case Update(target, expression, combines):
+                result.append(Update(block(target), rewrite_bottom_up(expression, leaf), combines))
             case Store(tensor, expression):
                 result.append(Store(tensor, rewrite_bottom_up(expression, leaf)))
             case Merge(target, source, monoid):

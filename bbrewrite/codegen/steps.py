@@ -180,6 +180,15 @@ class WhereEmpty:
 
 
 @dataclass(frozen=True)
+class FirstOrLater:
+    """In a loop over an index, steps for the first iteration, and steps for all others."""
+
+    index: str
+    first: tuple[Step, ...]
+    later: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
 class Combine:
     """`target` = every processor's `source`, entry by entry, in the processors' order."""
 
@@ -215,6 +224,7 @@ type Step = (
     | Rows
     | Repeat
     | WhereEmpty
+    | FirstOrLater
     | Combine
     | Wait
     | ByFirst
@@ -246,6 +256,8 @@ def inner_steps(step: Step) -> tuple[Step, ...]:
     match step:
         case Repeat(_, body) | WhereEmpty(_, body) | ByFirst(body):
             return body
+        case FirstOrLater(_, first, later):
+            return (*first, *later)
         case Rows():
             return step.steps
         case SpannedRows(rows):

@@ -40,8 +40,8 @@ def _replaced(body: tuple[Statement, ...], found: Mapping[str, Read]) -> tuple[S
                 pass
             case Let(target, expression):
                 result.append(Let(target, rewrite_bottom_up(expression, leaf)))
-            case Update(target, expression):
-                result.append(Update(target, rewrite_bottom_up(expression, leaf)))
+            case Update(target, expression, combines):
+                result.append(Update(target, rewrite_bottom_up(expression, leaf), combines))
             case Store(tensor, expression):
                 result.append(Store(tensor, rewrite_bottom_up(expression, leaf)))
             case Merge() | Barrier():

@@ -31,6 +31,7 @@ class DraftLine:
     target: str
     expression: Term
     output: KernelOutput | None = None
+    combines: tuple[str, int] | None = None
 
     @cached_property
     def used(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ from bbrewrite.plan.draft import (
     drop_unused,
     lines_of,
 )
-from bbrewrite.plan.kernel import LocalBlock, Loop, Statement, Store, local_element
+from bbrewrite.plan.kernel import Let, LocalBlock, Loop, Statement, Store, Update, local_element
 from bbrewrite.plan.late_rounding import rounded_late
 
 
@@ -151,7 +151,9 @@ class DraftNest:
                 statements.append(Store(item.output.tensor, self._with_lists(item.expression)))
             else:
                 target = LocalBlock(item.target, self._types[item.target], self._by_name[item.target].list_indices)
-                statements.append(item.kind(target, self._with_lists(item.expression)))  # type: ignore[arg-type]
+                expression = self._with_lists(item.expression)
+                is_let = item.kind is Let
+                statements.append(Let(target, expression) if is_let else Update(target, expression, item.combines))
         return tuple(statements)
 
     def _with_lists(self, expression: Term) -> Term:

@@ -47,11 +47,13 @@ class Let:
 class Update:
     """`target := expression`, where the expression may read the target's old value.
 
-    `acc := acc + dot(a, b)` is how a sum of products accumulates.
+    `acc := acc + dot(a, b)` is how a sum of products accumulates. Where `combines` names a monoid and one of its
+    components, the expression combines the target's old value, as this component of a state, with one more element.
     """
 
     target: LocalBlock
     expression: Term
+    combines: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)

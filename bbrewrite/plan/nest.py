@@ -242,7 +242,8 @@ class NestBuilder:
         state = self._add_state(term, component, _stem(term), path, len(loop_path) - 1)
         right = self._expression(element, path, None)
         names = {monoid.left[component]: Local(state.name), monoid.right[component]: right}
-        self._draft.insert(path, DraftLine(Update, state.name, substituted(combine, names)), None)
+        line = DraftLine(Update, state.name, substituted(combine, names), combines=(monoid.name, component))
+        self._draft.insert(path, line, None)
         return state
 
     def _with_shared_named(self, combine: Term, names: dict[str, Term], loop_path: Path) -> Term:

@@ -47,8 +47,8 @@ class KernelRenaming:
         match statement:
             case Let(target, expression):
                 return Let(self._block(target), self._term(expression))
-            case Update(target, expression):
-                return Update(self._block(target), self._term(expression))
+            case Update(target, expression, combines):
+                return Update(self._block(target), self._term(expression), combines)
             case Store(tensor, expression):
                 return Store(self._tensor(tensor), self._term(expression))
             case Merge(target, source, monoid):
