@@ -62,7 +62,7 @@ class _Assembly:
             tuple(self._slices.values()),
         )
         fused = replace(program, indices=self._indices, definitions=tuple(definitions))
-        return Plan({}, fused, whole, tuple(costs), tuple(notes))
+        return Plan(tuple(costs), {}, fused, whole, tuple(notes))
 
     def place(self, place: Place) -> Tensor:
         """The tensor that stands for one of the program, or for a part of it."""

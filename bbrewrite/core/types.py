@@ -116,10 +116,15 @@ class Typing:
         self._locals: Mapping[str, Type] = {} if locals is None else locals
         self._known: dict[Term, Type] = {}
         self._states: dict[Reduce, tuple[BlockType, ...]] = {}
+        # What follows from the types of operands alone holds whatever the local blocks are.
+        self._applied: dict[tuple[str, tuple[str, ...], tuple[BlockType, ...]], BlockType] = {}
+        self._natural: dict[tuple[str, tuple[BlockType, ...]], tuple[BlockType, ...]] = {}
 
     def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
         """The same program's typing with other local blocks."""
-        return Typing(self._table, self._indices, self._tensors, locals)
+        found = Typing(self._table, self._indices, self._tensors, locals)
+        found._applied, found._natural = self._applied, self._natural
+        return found
 
     def block(self, term: Term) -> BlockType:
         """The type of a term that must be a block."""
@@ -151,10 +156,15 @@ class Typing:
     def _natural_state(self, term: Reduce) -> tuple[BlockType, ...]:
         """The types that follow from the operands: each component is as wide as its identity, its elements and what
         combining makes of them need it to be."""
+        key = (term.monoid, tuple([self.block(operand) for operand in term.operands]))
+        if key not in self._natural:
+            self._natural[key] = self._find_natural_state(term, key[1])
+        return self._natural[key]
+
+    def _find_natural_state(self, term: Reduce, operands: tuple[BlockType, ...]) -> tuple[BlockType, ...]:
         monoid = self._table.monoids[term.monoid]
         try:
-            parameters = {name: self.block(o) for name, o in zip(monoid.parameters, term.operands, strict=True)}
-            element = self.with_locals(parameters)
+            element = self.with_locals(dict(zip(monoid.parameters, operands, strict=True)))
             wider_state = tuple(
                 _beside(value, element.block(part)) for value, part in zip(monoid.identity, monoid.element, strict=True)
             )
@@ -269,8 +279,14 @@ class Typing:
         raise BlockTypeError(f"a pair is needed, this is a {pair}", term)
 
     def _apply(self, term: Apply) -> BlockType:
+        operands = tuple([self.block(operand) for operand in term.operands])
+        key = (term.operator, term.indices, operands)
+        if key not in self._applied:
+            self._applied[key] = self._find_applied(term, operands)
+        return self._applied[key]
+
+    def _find_applied(self, term: Apply, operands: tuple[BlockType, ...]) -> BlockType:
         operator = self._table.operators[term.operator]
-        operands = tuple(self.block(operand) for operand in term.operands)
         axes = result_axes(operator, tuple(operand.axes for operand in operands), term.indices)
         if axes is None:
             shown = ", ".join(str(operand) for operand in operands)

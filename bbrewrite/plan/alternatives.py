@@ -12,10 +12,11 @@ from math import isinf
 
 from bbrewrite.core.terms import walk
 from bbrewrite.plan.choices import PlanChoice, ScheduleChoice
+from bbrewrite.plan.judged_nests import NestChoice
 from bbrewrite.plan.partition import KernelTerm, Partition
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.schedule import NestChoice, ScheduleSearch
+from bbrewrite.plan.schedule import ScheduleSearch, counted
 from bbrewrite.plan.scheduled import Scheduled
 from bbrewrite.plan.tried_sizes import columns
 
@@ -96,7 +97,7 @@ class _Alternatives(ScheduleSearch):
         nests.sort(key=lambda choice: choice.rank)
         found = [*nests, *(other for nest in nests[:_NESTS_VARIED] for other in self._other_blocks(nest))]
         found.sort(key=lambda choice: choice.rank)
-        made = [self._finished(choice, ()) for choice in found if not isinf(choice.cost.seconds)]
+        made = [self._finished(counted(choice), ()) for choice in found if not isinf(choice.cost.seconds)]
         return list({item.choice: item for item in made}.values())
 
     def _other_blocks(self, nest: NestChoice) -> Iterator[NestChoice]:
@@ -125,11 +126,12 @@ class _Alternatives(ScheduleSearch):
         )
         if not fits:
             return None
-        nest = self._built(choice.grid, choice.order, frozenset(parts[digest] for digest in choice.kept), choice.split)
+        kept = frozenset(parts[digest] for digest in choice.kept)
+        nest = self._nests.built(choice.grid, choice.order, kept, choice.split)
         if nest is None:
             return None
         made = self._with_blocks(nest, tuple(self._allowed(name, sizes[name]) for name in self._used))
-        return None if isinf(made.cost.seconds) else self._finished(made, ())
+        return None if isinf(made.cost.seconds) else self._finished(counted(made), ())
 
     def _allowed(self, name: str, size: int) -> int:
         """A block size that the index may have: what the program fixes, and nothing beyond the extent."""

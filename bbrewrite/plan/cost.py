@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -100,8 +101,8 @@ class NestCosts:
         self._extents = np.array([max(1, extents[name]) for name in names], dtype=np.float64)
         self._empty = any(extents[name] == 0 for name in names)
         self._grid = [self._column[index] for index in grid]
-        self._products = [tuple(self._column[axis] for axis in event.axes) for event in events.products]
         packing = [replace(event, amount=target.packing_operations) for event in events.packing]
+        copying = _summed(events.copying)
         merged = [replace(event, amount=event.amount * threads) for event in events.merged]
         rate = target.narrow_product_rate
         products = [
@@ -109,15 +110,16 @@ class NestCosts:
         ]
         traffic = (*events.loads, *events.stores, *merged)
         groups = (
-            (*events.vector_work, *packing, *events.copying),
-            events.statements,
-            products,
+            (*_summed((*events.vector_work, *packing)), *copying),
+            _summed(events.statements),
+            _summed(products),
             traffic,
-            events.kept,
-            events.accumulated,
-            events.flops,
-            events.iterations,
+            _summed(events.kept),
+            _summed(events.accumulated),
+            _summed(events.flops),
+            _summed(events.iterations),
         )
+        self._products = [tuple(self._column[axis] for axis in event.axes) for event in groups[2]]
         self._parts = [slice(0, 0)] * len(groups)
         rows: list[list[float]] = []
         amounts: list[float] = []
@@ -130,10 +132,11 @@ class NestCosts:
         distances = [machine.distance(events.tensors[e.tensor], indices) if e.tensor else 0 for e in traffic]
         self._residence = Residence(traffic, distances, self._column, extents, target)
         # The rows of matrices are worked on in whole vectors, and rows of all blocks move in whole cache lines.
-        self._rows = [self._column[e.axes[-1]] if len(e.axes) > 1 else -1 for e in groups[0]]
-        self._copied_columns = [self._column[e.axes[0]] for e in events.copying]
-        sizes = [(e.amount, self._column[e.axes[-1]] if e.axes else -1) for e in (*events.loads, *events.stores)]
-        self._lines = [*sizes, *((1.0, -1) for _ in merged)]
+        self._rows = np.array([self._column[e.axes[-1]] if len(e.axes) > 1 else -1 for e in groups[0]], dtype=np.int64)
+        self._copied_columns = [self._column[e.axes[0]] for e in copying]
+        moved = [(e.amount, self._column[e.axes[-1]] if e.axes and e.tensor else -1) for e in traffic]
+        self._entry_bytes = np.array([size for size, _ in moved], dtype=np.float64)[:, None]
+        self._lines = np.array([row for _, row in moved], dtype=np.int64)
         self._is_split = events.is_shared_out
         self._points = frozenset(name for name in names if not indices.is_blocked(name))
         self._all_extents = dict(extents)
@@ -150,13 +153,15 @@ class NestCosts:
         self._sharing = list(zip(columns, repeats, strict=True))
         self._exponent_matrix = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
         self._amounts = np.array(amounts, dtype=np.float64)[:, None]
-        lists = [self._exponents(block.list_indices, ()) for block in events.local_blocks]
-        spans = [self._exponents(block.type.axes, ()) for block in events.local_blocks]
+        # Blocks that are alike are held as one.
+        alike: Counter[tuple[tuple[str, ...], tuple[str, ...]]] = Counter()
+        for block in events.local_blocks:
+            alike[block.list_indices, block.type.axes] += (block.type.element or Element.F32).size_bytes
+        lists = [self._exponents(indices, ()) for indices, _ in alike]
+        spans = [self._exponents(axes, ()) for _, axes in alike]
         self._list_matrix = np.array(lists, dtype=np.float64).reshape(len(lists), len(names))
         self._span_matrix = np.array(spans, dtype=np.float64).reshape(len(spans), len(names))
-        self._local_sizes = np.array(
-            [(block.type.element or Element.F32).size_bytes for block in events.local_blocks], dtype=np.float64
-        )[:, None]
+        self._local_sizes = np.array(list(alike.values()), dtype=np.float64)[:, None]
 
     def _exponents(self, loops: tuple[str, ...], axes: tuple[str, ...]) -> list[float]:
         return [1.0 if name in loops and name not in axes else 0.0 for name in self._column]
@@ -194,9 +199,10 @@ class NestCosts:
         shares = self._residence.shares(trips)
         for tier, share in zip(target.shared_tiers, shares, strict=True):
             seconds += self._tier_seconds(tier, (own_traffic * share).sum(axis=0), (traffic * share).sum(axis=0))
-        local = self._local_bytes(spans, trips)
-        seconds += self._far_seconds(kept, accumulated, spans, trips)
-        seconds = np.where(self._fits(spans, trips), seconds, np.inf)
+        near, lists = self._held_bytes(spans, trips)
+        local = near + lists
+        seconds += self._far_seconds(kept, accumulated, near, lists)
+        seconds = np.where(self._fits(near, lists, spans, trips), seconds, np.inf)
         best = int(np.lexsort((moved, local, seconds))[0])
         scale = 0 if self._empty else 1
         # Logarithms cost the last bits; bytes and operations are whole numbers.
@@ -267,23 +273,23 @@ class NestCosts:
     def _padding(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
         """By how much longer vector work takes where rows of blocks are no whole vectors, or packed ones no panels."""
         lanes = self._target.vector_lanes
-        padded = np.ceil(spans / lanes) * lanes / spans
-        found = [padded[row] if row >= 0 else np.ones(spans.shape[1]) for row in self._rows]
+        # What has no rows finds a one at the end.
+        padded = np.concatenate([np.ceil(spans / lanes) * lanes / spans, np.ones((1, spans.shape[1]))])
+        found = padded[self._rows]
         for place, column in enumerate(self._copied_columns, len(found) - len(self._copied_columns)):
             narrow = spans[column] % self._target.matrix_columns / spans[column]
             found[place] = found[place] * (1 + (NARROW_COPYING - 1) * narrow)
-        return np.array(found).reshape(len(found), spans.shape[1])
+        return found
 
     def _line_shares(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
         """By how much more moves where rows of blocks are parts of cache lines; whole rows lie side by side."""
-        found: list[NDArray[np.float64]] = []
-        for size, row in self._lines:
-            if row < 0:
-                found.append(np.ones(spans.shape[1]))
-                continue
-            row_bytes = spans[row] * size
-            found.append(np.where(spans[row] < self._extents[row], np.ceil(row_bytes / LINE) * LINE / row_bytes, 1.0))
-        return np.array(found).reshape(len(found), spans.shape[1])
+        found = np.ones((len(self._lines), spans.shape[1]))
+        some = self._lines >= 0
+        own = spans[self._lines[some]]
+        row_bytes = own * self._entry_bytes[some]
+        is_part = own < self._extents[self._lines[some], None]
+        found[some] = np.where(is_part, np.ceil(row_bytes / LINE) * LINE / row_bytes, 1.0)
+        return found
 
     def _share_of_one(self, trips: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of each event's total that falls to the busiest processor.
@@ -312,10 +318,15 @@ class NestCosts:
         hidden = np.minimum(1.0, tile / target.accumulators_to_hide_latency)
         return hidden * columns / (vectors * target.vector_lanes)
 
-    def _fits(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _fits(
+        self,
+        near: NDArray[np.float64],
+        lists: NDArray[np.float64],
+        spans: NDArray[np.float64],
+        trips: NDArray[np.float64],
+    ) -> NDArray[np.bool_]:
         """Whether local memory suffices for what is worked on, and for lists with a part of the tier behind it."""
         target = self._target
-        near, lists = self._near_bytes(spans, trips), self._list_bytes(spans, trips)
         behind = LISTS_SHARE * target.shared_tiers[0].capacity_bytes / self._threads if self._has_tier_behind else 0.0
         fits = near + lists <= target.local_capacity_bytes
         return fits | ((near <= target.local_capacity_bytes) & (lists <= behind))
@@ -329,34 +340,33 @@ class NestCosts:
         self,
         kept: NDArray[np.float64],
         accumulated: NDArray[np.float64],
-        spans: NDArray[np.float64],
-        trips: NDArray[np.float64],
+        near: NDArray[np.float64],
+        lists: NDArray[np.float64],
     ) -> NDArray[np.float64] | float:
         """How long what is read from and written to lists takes where they have no room beside the processor."""
         if not self._has_tier_behind:
             return 0.0
-        room = np.maximum(0.0, self._target.local_capacity_bytes - self._near_bytes(spans, trips))
-        share = 1 - np.minimum(1.0, room / np.maximum(1.0, self._list_bytes(spans, trips)))
+        room = np.maximum(0.0, self._target.local_capacity_bytes - near)
+        share = 1 - np.minimum(1.0, room / np.maximum(1.0, lists))
         far = share * (kept.sum(axis=0) + WAIT_FOR_SUMS * accumulated.sum(axis=0))
         return self._tier_seconds(self._target.shared_tiers[0], far, far)
 
-    def _local_bytes(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._near_bytes(spans, trips) + self._list_bytes(spans, trips)
-
-    def _near_bytes(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The blocks that are no lists, or lists of one, and what is packed."""
-        lengths = self._list_lengths(trips)
-        total = (self._block_bytes(spans) * (lengths <= 1)).sum(axis=0)
+    def _held_bytes(
+        self, spans: NDArray[np.float64], trips: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The bytes of blocks that are no lists, or lists of one, and of what is packed; and those of lists."""
+        lengths = np.rint(np.exp(self._list_matrix @ np.log(trips)))
+        blocks = self._local_sizes * np.exp(self._span_matrix @ np.log(spans))
+        near = (blocks * (lengths <= 1)).sum(axis=0)
         # Packing buffers are used one after another, so the largest counts.
         packed = [spans[columns] * spans[contracted] for _, columns, contracted in self._products]
-        return total + (Element.F32.size_bytes * np.max(packed, axis=0) if packed else 0)
+        near = near + (Element.F32.size_bytes * np.max(packed, axis=0) if packed else 0)
+        return near, (blocks * lengths * (lengths > 1)).sum(axis=0)
 
-    def _list_bytes(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64]:
-        lengths = self._list_lengths(trips)
-        return (self._block_bytes(spans) * lengths * (lengths > 1)).sum(axis=0)
 
-    def _list_lengths(self, trips: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.rint(np.exp(self._list_matrix @ np.log(trips)))
-
-    def _block_bytes(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._local_sizes * np.exp(self._span_matrix @ np.log(spans))
+def _summed(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Events that happen in one place, on blocks of one shape, as one: kernels have many statements in few places."""
+    alike: dict[object, list[Event]] = {}
+    for event in events:
+        alike.setdefault((event.axes, event.loops, event.shared, event.narrowed, event.once), []).append(event)
+    return tuple(replace(same[0], amount=sum([event.amount for event in same])) for same in alike.values())

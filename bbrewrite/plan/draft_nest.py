@@ -136,9 +136,10 @@ class DraftNest:
         """The nest without what nobody uses."""
         while drop_unused(self._root, frozenset[str]().union(*(line.used for line in lines_of(self._root)))):
             pass
-        roundings, typing = frozenset(self._roundings), self._typing.with_locals(self._types)
-        for line in lines_of(self._root):
-            line.expression = rounded_late(line.expression, roundings, typing)
+        if self._roundings:
+            roundings, typing = frozenset(self._roundings), self._typing.with_locals(self._types)
+            for line in lines_of(self._root):
+                line.expression = rounded_late(line.expression, roundings, typing)
         return self._finished(self._root)
 
     def _finished(self, loop: DraftLoop) -> tuple[Statement, ...]:
@@ -157,7 +158,12 @@ class DraftNest:
         return tuple(statements)
 
     def _with_lists(self, expression: Term) -> Term:
+        """The expression with the lists among its locals at the indices of the loops around it."""
+        lists = {name: found for name in expression.local_names if (found := self._by_name[name].list_indices)}
+        if not lists:
+            return expression
+
         def change(node: Term) -> Term:
-            return Local(node.name, self._by_name[node.name].list_indices) if isinstance(node, Local) else node
+            return Local(node.name, lists[node.name]) if isinstance(node, Local) and node.name in lists else node
 
         return rewrite_bottom_up(expression, change)

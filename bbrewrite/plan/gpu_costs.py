@@ -146,9 +146,20 @@ class GpuNestCosts(NestCosts):
         )
         return _Held(axes, lists, size or compute_element(block.type.element).size_bytes)
 
-    def _fits(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _held_bytes(
+        self, spans: NDArray[np.float64], trips: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self._local_bytes(spans, trips), np.zeros(spans.shape[1])
+
+    def _fits(
+        self,
+        near: NDArray[np.float64],
+        lists: NDArray[np.float64],
+        spans: NDArray[np.float64],
+        trips: NDArray[np.float64],
+    ) -> NDArray[np.bool_]:
         """Whether shared memory and registers suffice."""
-        shared = self._local_bytes(spans, trips) <= self._gpu.shared_bytes_per_block
+        shared = near + lists <= self._gpu.shared_bytes_per_block
         return shared & (self._thread_registers(spans, trips) <= self._gpu.registers_per_thread)
 
     def _slowdown(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -16,15 +16,16 @@ from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.lists import Lists
 from bbrewrite.plan.partition import Partition, fused_program, partition
 from bbrewrite.plan.parts import parts
-from bbrewrite.plan.plans import Plan
+from bbrewrite.plan.plans import Plan, PlanOutline
 from bbrewrite.plan.scheduled import Scheduled
 from bbrewrite.plan.schedules import Schedules
 from bbrewrite.plan.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
 from bbrewrite.plan.term_costs import TermCosts
 
-# How many kernels are scheduled at most beside the unfused ones, where a large one counts as several; and of kernels
-# that read the same lists, where the graph is too large to try all.
-KERNELS_SCHEDULED = 12
+# What may be spent on scheduling kernels beside the unfused ones: an ordinary one counts as one, a large one as the
+# several that take as long. And how many are scheduled of those that read the same lists, where the graph is too large
+# to try all.
+MOST_EFFORT = 12
 FORMS_SCHEDULED = 1
 # Of a candidate of a large program that many are compared with, which takes most of the time of planning it.
 FORMS_OF_CANDIDATE = 2
@@ -37,14 +38,6 @@ PROMISED_AT_LEAST = 0.02
 
 
 @dataclass(frozen=True)
-class _Named:
-    """A plan with the names of the lists in its terms."""
-
-    plan: Plan
-    names: Mapping[Term, str]
-
-
-@dataclass(frozen=True)
 class _Pricing:
     """What kernels cost by their schedules. `tensors` are all that they read and store."""
 
@@ -53,7 +46,7 @@ class _Pricing:
     schedules: Schedules
 
     def seconds(self, form: KernelForm) -> float:
-        return self.schedules.seconds(kernel_term(form, self.lists), self.tensors)
+        return self.schedules.price(kernel_term(form, self.lists), self.tensors).seconds
 
 
 @dataclass(frozen=True)
@@ -104,36 +97,40 @@ class Planner:
 
     def chosen(self) -> Plan:
         """The cheapest plan found for the outputs, that of every part; never one that costs more than the unfused."""
-        if len(self._parts) == 1:
-            return self._chosen_of(self._parts[0]).plan
         chosen = [self._chosen_of(part) for part in self._parts]
-        terms = {name: term for part in chosen for name, term in part.plan.terms.items()}
-        whole = self._planned({name: terms[name] for name in self._outputs}, _united(part.names for part in chosen))
-        return replace(whole, notes=tuple(note for part in chosen for note in part.plan.notes))
+        notes = tuple(note for part in chosen for note in part[1])
+        outline = chosen[0][0]
+        if len(chosen) > 1:
+            terms = {name: term for found, _ in chosen for name, term in found.terms.items()}
+            names = {term: name for found, _ in chosen for term, name in found.names.items()}
+            outline = self._outlined({name: terms[name] for name in self._outputs}, names)
+        plan = self._built(outline)
+        return replace(plan, notes=(*plan.notes, *notes))
 
-    def _chosen_of(self, part: Mapping[str, str]) -> _Named:
-        """Of a part's plans that the model does not tell from the cheapest, the one with fewest lists and kernels."""
+    def _chosen_of(self, part: Mapping[str, str]) -> tuple[PlanOutline, tuple[str, ...]]:
+        """Of a part's plans that the model does not tell from the cheapest, the one with fewest lists and kernels; with
+        sentences on it.
+        """
         unfused = self._unfused_of(part)
         search = _PartSearch(self._prices, tuple(dict.fromkeys(part.values())), self._budget())
-        limit = unfused.plan.seconds * (1 + TOLERANCE)
+        limit = unfused.seconds * (1 + TOLERANCE)
         nearest = search.run(limit, fewest_lists=True)
-        least = unfused.plan.seconds if nearest.best is None else min(limit, nearest.best.seconds)
+        least = unfused.seconds if nearest.best is None else min(limit, nearest.best.seconds)
         # Most often no plan is so much cheaper that it matters, and bounds alone tell.
         promised = 0.0 if self._tries_all else PROMISED_AT_LEAST
-        cheaper = search.run(min(unfused.plan.seconds, least / (1 + TOLERANCE + promised)))
+        cheaper = search.run(min(unfused.seconds, least / (1 + TOLERANCE + promised)))
         if cheaper.best is not None:
             nearest = search.run(cheaper.best.seconds * (1 + TOLERANCE), fewest_lists=True)
         plans = [unfused, *(self._plan_of(found.best, part) for found in (cheaper, nearest) if found.best is not None)]
         # A list rounded to an output's type may have to be stored twice, which the search does not know.
-        fastest = min(found.plan.seconds for found in plans)
-        candidates = [found for found in plans if found.plan.seconds <= fastest * (1 + TOLERANCE)]
-        found = min(candidates, key=lambda found: found.plan.size)
-        notes = self._notes(cheaper.bound_left, found.plan, part)
-        return replace(found, plan=replace(found.plan, notes=(*found.plan.notes, *notes)))
+        fastest = min(found.seconds for found in plans)
+        candidates = [found for found in plans if found.seconds <= fastest * (1 + TOLERANCE)]
+        found = min(candidates, key=lambda found: found.size)
+        return found, self._notes(cheaper.bound_left, found, part)
 
     def _budget(self) -> Callable[[], bool]:
         """Whether more kernels may be scheduled, asked again and again while a part is planned."""
-        most = self._schedules.effort + KERNELS_SCHEDULED
+        most = self._schedules.effort + MOST_EFFORT
         return lambda: self._schedules.effort < most
 
     def pareto(self) -> tuple[Plan, ...]:
@@ -143,30 +140,38 @@ class Planner:
         chosen = self.chosen()
         others = [self._unfused_of(self._outputs), *self._considered(self._outputs)]
         kept = [chosen]
-        for plan in sorted((found.plan for found in others), key=lambda plan: plan.rank):
-            if not any(known.is_no_worse(plan) for known in kept):
-                kept.append(plan)
+        for outline in sorted(others, key=lambda plan: plan.rank):
+            if not any(known.is_no_worse(outline) for known in kept):
+                kept.append(self._built(outline))
         return tuple(kept)
 
-    def _considered(self, part: Mapping[str, str]) -> Iterator[_Named]:
+    def _considered(self, part: Mapping[str, str]) -> Iterator[PlanOutline]:
         """The plans of a part, or of all, of which every kernel was scheduled; cheapest first."""
         choices = priced_choices(self._prices, tuple(dict.fromkeys(part.values())))
         return (self._plan_of(choice, part) for choice in islice(choices, CHOICES_COMPARED))
 
-    def _unfused_of(self, part: Mapping[str, str]) -> _Named:
+    def _unfused_of(self, part: Mapping[str, str]) -> PlanOutline:
         """The plan of a part in which every definition is a kernel of its own."""
         names = {term: name for name, term in self._originals.items()}
-        return _Named(self._planned({name: self._originals[name] for name in part}, names), names)
+        return self._outlined({name: self._originals[name] for name in part}, names)
 
-    def _plan_of(self, choice: Choice, part: Mapping[str, str]) -> _Named:
+    def _plan_of(self, choice: Choice, part: Mapping[str, str]) -> PlanOutline:
         terms = closed_terms(choice.kernels, self._lists)
         names = {term: name for name, term in terms.items() if name in self._program.tensors}
-        return _Named(self._planned({output: terms[name] for output, name in part.items()}, names), names)
+        return self._outlined({output: terms[name] for output, name in part.items()}, names)
 
-    def _planned(self, terms: Mapping[str, Term], names: Mapping[Term, str]) -> Plan:
+    def _outlined(self, terms: Mapping[str, Term], names: Mapping[Term, str]) -> PlanOutline:
         parts = partition(terms, names, self._program, self._indices, self._table)
         tensors = self._tensors_of(parts)
-        return self._with_schedules(terms, parts, [self._schedules.of(kernel, tensors) for kernel in parts.kernels])
+        prices = [self._schedules.price(kernel, tensors) for kernel in parts.kernels]
+        costs = tuple(cost for price in prices for cost in price.costs)
+        buffers = (*parts.buffers, *(buffer for price in prices for buffer in price.buffers))
+        return PlanOutline(costs, terms, names, parts, tuple(buffer.name for buffer in buffers))
+
+    def _built(self, outline: PlanOutline) -> Plan:
+        tensors = self._tensors_of(outline.parts)
+        chosen = [self._schedules.of(kernel, tensors) for kernel in outline.parts.kernels]
+        return self._with_schedules(outline.terms, outline.parts, chosen)
 
     def _tensors_of(self, parts: Partition) -> dict[str, Tensor]:
         """What the kernels of a plan read and store."""
@@ -194,38 +199,31 @@ class Planner:
         fused = fused_program(parts, self._program, self._indices)
         costs = tuple(cost for item in chosen for cost in item.costs)
         choices = tuple(item.choice for item in chosen if item.choice is not None)
-        return Plan(terms, fused, kernels, costs, notes, choices)
+        return Plan(costs, terms, fused, kernels, notes, choices)
 
-    def _notes(self, bound_left: float, plan: Plan, part: Mapping[str, str]) -> tuple[str, ...]:
+    def _notes(self, bound_left: float, plan: PlanOutline, part: Mapping[str, str]) -> tuple[str, ...]:
         """Why nothing or not everything was fused, and how far off the plan may be where a limit was met."""
         notes: list[str] = []
-        if plan.kernels.buffers:
+        if plan.buffers:
             notes += self._why_stored(plan, part)
         if bound_left < plan.seconds / (1 + TOLERANCE):
             share = 1 - bound_left / plan.seconds
             notes.append(
-                f"planning met its limit of {KERNELS_SCHEDULED} kernels scheduled, large ones counting more: this plan"
+                f"planning met its limit of {MOST_EFFORT} kernels scheduled, large ones counting more: this plan"
                 f" is the best so far, and none can be faster by more than {share:.0%}, estimated"
             )
         return tuple(notes)
 
-    def _why_stored(self, plan: Plan, part: Mapping[str, str]) -> list[str]:
+    def _why_stored(self, plan: PlanOutline, part: Mapping[str, str]) -> list[str]:
         """A sentence on the cheapest plan considered with fewer buffers, with its time."""
-        own = len(plan.kernels.buffers)
-        other = next((o.plan for o in self._considered(part) if len(o.plan.kernels.buffers) < own), None)
+        other = next((other for other in self._considered(part) if other.buffer_count < plan.buffer_count), None)
         if other is None:
             return []
         ours = f"{_milliseconds(plan.seconds)}, estimated"
-        stored = ", ".join(tensor.name for tensor in plan.kernels.buffers)
-        count = counted(len(other.kernels.kernels), "kernel")
-        kept = ", ".join(tensor.name for tensor in other.kernels.buffers)
-        without = f"with {kept} alone stored" if kept else "with nothing stored"
+        count = counted(len(other.costs), "kernel")
+        without = f"with {', '.join(other.buffers)} alone stored" if other.buffers else "with nothing stored"
         theirs = _milliseconds(other.seconds)
-        return [f"{stored} stored: the plan takes {ours}, and {count} {without} would take {theirs}"]
-
-
-def _united(names: Iterable[Mapping[Term, str]]) -> dict[Term, str]:
-    return {term: name for own in names for term, name in own.items()}
+        return [f"{', '.join(plan.buffers)} stored: the plan takes {ours}, and {count} {without} would take {theirs}"]
 
 
 def _milliseconds(seconds: float) -> str:

@@ -10,28 +10,19 @@ from bbrewrite.core.terms import Term
 from bbrewrite.plan.choices import PlanChoice, ScheduleChoice
 from bbrewrite.plan.cost import Cost
 from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.plan.partition import Partition
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A planned program. `fused` is the chosen block program, `kernels` what is generated from it.
+class PlanCosts:
+    """What a plan's kernels cost, in order, and by what plans are compared: they need not be built for it."""
 
-    `terms` has the chosen closed term of every output, `notes` sentences for the report, such as that local
-    memory did not suffice.
-    """
-
-    terms: Mapping[str, Term]
-    fused: BlockProgram
-    kernels: KernelProgram
-    costs: tuple[Cost, ...]  # of the kernels, in order
-    notes: tuple[str, ...]
-    # Those of the kernels that run in one launch; none of a plan put together from others.
-    schedules: tuple[ScheduleChoice, ...] = ()
+    costs: tuple[Cost, ...]
 
     @property
-    def choice(self) -> PlanChoice:
-        """What makes this plan again."""
-        return PlanChoice(tuple(sorted((name, term.digest) for name, term in self.terms.items())), self.schedules)
+    def buffer_count(self) -> int:
+        """How many lists are stored between kernels."""
+        raise NotImplementedError
 
     @property
     def seconds(self) -> float:
@@ -45,12 +36,12 @@ class Plan:
     @property
     def size(self) -> tuple[int, int, float, int, int]:
         """What is compared between plans that the model does not tell apart: fewer buffers, then fewer kernels."""
-        return (len(self.kernels.buffers), len(self.kernels.kernels), *self.rank)
+        return (self.buffer_count, len(self.costs), *self.rank)
 
     @property
     def needs(self) -> tuple[int, int, int, int]:
         """What plans are weighed by before they are measured: buffers, bytes, operations and local memory."""
-        return (len(self.kernels.buffers), self.global_bytes, self.flops, self.local_bytes)
+        return (self.buffer_count, self.global_bytes, self.flops, self.local_bytes)
 
     @property
     def global_bytes(self) -> int:
@@ -61,16 +52,55 @@ class Plan:
         return sum(cost.flops for cost in self.costs)
 
     @property
-    def skipped_share(self) -> float | None:
-        """The share of their work that masks let loops skip, for the extents at hand; None where none is narrowed."""
-        total = sum(cost.iterations_in_all for cost in self.costs)
-        return 1 - sum(cost.iterations for cost in self.costs) / total if total else None
-
-    @property
     def local_bytes(self) -> int:
         """The local memory of the kernel that needs most, on one processor."""
         return max((cost.local_bytes for cost in self.costs), default=0)
 
-    def is_no_worse(self, other: Plan) -> bool:
+    def is_no_worse(self, other: PlanCosts) -> bool:
         """Whether this plan needs no more of anything than another."""
         return all(a <= b for a, b in zip(self.needs, other.needs, strict=True))
+
+
+@dataclass(frozen=True)
+class PlanOutline(PlanCosts):
+    """A plan whose kernels are chosen and priced but not built. `names` are those of the lists in its terms."""
+
+    terms: Mapping[str, Term]
+    names: Mapping[Term, str]
+    parts: Partition
+    buffers: tuple[str, ...]
+
+    @property
+    def buffer_count(self) -> int:
+        return len(self.buffers)
+
+
+@dataclass(frozen=True)
+class Plan(PlanCosts):
+    """A planned program. `fused` is the chosen block program, `kernels` what is generated from it.
+
+    `terms` has the chosen closed term of every output, `notes` sentences for the report, such as that local
+    memory did not suffice.
+    """
+
+    terms: Mapping[str, Term]
+    fused: BlockProgram
+    kernels: KernelProgram
+    notes: tuple[str, ...]
+    # Those of the kernels that run in one launch; none of a plan put together from others.
+    schedules: tuple[ScheduleChoice, ...] = ()
+
+    @property
+    def choice(self) -> PlanChoice:
+        """What makes this plan again."""
+        return PlanChoice(tuple(sorted((name, term.digest) for name, term in self.terms.items())), self.schedules)
+
+    @property
+    def buffer_count(self) -> int:
+        return len(self.kernels.buffers)
+
+    @property
+    def skipped_share(self) -> float | None:
+        """The share of their work that masks let loops skip, for the extents at hand; None where none is narrowed."""
+        total = sum(cost.iterations_in_all for cost in self.costs)
+        return 1 - sum(cost.iterations for cost in self.costs) / total if total else None

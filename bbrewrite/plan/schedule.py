@@ -8,9 +8,9 @@ order; kept values and block sizes by steepest descent. All of it is determinist
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
-from math import isinf, prod
+from math import inf, isinf, prod
 
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import OperatorTable
@@ -18,19 +18,18 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Read, Reduce, Term, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.choices import ScheduleChoice
-from bbrewrite.plan.cost import Cost, NestCosts
-from bbrewrite.plan.events import NestEvents, summarise
+from bbrewrite.plan.cost import Cost
+from bbrewrite.plan.events import summarise
 from bbrewrite.plan.gpu_costs import GPU_BLOCK_SIZES, GpuNestCosts
+from bbrewrite.plan.judged_nests import JudgedNests, NestChoice, SizedNest
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.loop_orders import LoopOrders
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.naming import name_values
-from bbrewrite.plan.narrowing import Narrowing, may_narrow, with_ranges_only
-from bbrewrite.plan.nest import Nest, NestBuilder
+from bbrewrite.plan.nest import Nest
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.scheduled import Scheduled
 from bbrewrite.plan.spanning import may_span, spanned
-from bbrewrite.plan.split import repeats_work_along, share_out, split_reduction
+from bbrewrite.plan.split import repeats_work_along
 from bbrewrite.plan.tried_sizes import TriedSizes, columns
 from bbrewrite.plan.two_launches import SHARED_UP_TO, SHARES, TwoLaunches, split_in_two
 
@@ -42,24 +41,6 @@ REFINED_WITHIN = 1.1
 KEPT_FOR = 0.001
 # Splitting a reduction is tried where the grid has fewer cells than this for each processor.
 SPLIT_BELOW = 2
-
-
-@dataclass(frozen=True)
-class NestChoice:
-    """One point of the search: a nest with block sizes and what they cost."""
-
-    grid: tuple[str, ...]
-    order: tuple[str, ...]
-    split: str | None  # the index whose loop processors share out
-    kept: frozenset[Term]
-    nest: Nest
-    costs: NestCosts
-    blocks: tuple[int, ...]  # in the order of the indices used
-    cost: Cost
-
-    @property
-    def rank(self) -> tuple[float, int, int]:
-        return self.cost.rank
 
 
 def schedule(
@@ -91,7 +72,6 @@ class ScheduleSearch:
         self._machine = machine
         self._typing = Typing(table, indices, tensors)
         terms = [term for output in kernel.outputs for term in walk(output.body)]
-        self._narrowing = Narrowing(table, self._typing, tensors) if may_narrow(iter(terms), self._typing) else None
         self._reduced = tuple(dict.fromkeys(term.index for term in terms if isinstance(term, Reduce)))
         nests = [*map(_loops_of, terms), *(frozenset(output.tensor.indices) for output in kernel.outputs)]
         self._nested = tuple(dict.fromkeys(pair for nest in nests for pair in combinations(sorted(nest), 2)))
@@ -104,6 +84,7 @@ class ScheduleSearch:
         spannable = may_span(terms, indices, table, self._typing) if machine.target.gpu is None else frozenset[str]()
         self._may_span = spannable.intersection(self._used)
         self._sizes = TriedSizes(self._used, indices, machine, self._may_span)
+        self._nests = JudgedNests(kernel, indices, tensors, table, machine, self._reduced, self._used, self._sizes)
 
     def run(self) -> Scheduled:
         """The cheapest schedule found."""
@@ -119,7 +100,7 @@ class ScheduleSearch:
         best = self._refined(refined)
         limit = best.cost.seconds * REFINED_WITHIN
         best = self._refined([start for start in self._shared_out(best) if start.cost.seconds <= limit], best)
-        whole = self._finished(best, self._notes(best))
+        whole = self._finished(counted(best), self._notes(best))
         # Two launches: what is split must be worth more than one.
         fills = self._cells(best) >= SPLIT_BELOW * self._machine.threads
         if may_split or fills or whole.seconds <= 2 * self._machine.target.launch_seconds:
@@ -155,7 +136,7 @@ class ScheduleSearch:
             return choice.nest, choice.grid
         for dropped in reversed([i for i in choice.grid if self._indices.is_blocked(i)]):
             grid = tuple(i for i in choice.grid if i != dropped)
-            inner = self._built(grid, (*choice.order, dropped), choice.kept, None)
+            inner = self._nests.built(grid, (*choice.order, dropped), choice.kept, None)
             if inner is not None and self._two_launches(inner.nest, grid, index, "shares") is not None:
                 return inner.nest, grid
         return None
@@ -209,7 +190,7 @@ class ScheduleSearch:
         for index in best.grid:
             if self._is_shareable(index) and repeats_work_along(best.nest.body, index):
                 around = tuple(other for other in best.grid if other != index)
-                choice = self._built((), (*around, index, *best.order), best.kept, index)
+                choice = self._nests.built((), (*around, index, *best.order), best.kept, index)
                 if choice is not None:
                     yield choice
 
@@ -225,7 +206,7 @@ class ScheduleSearch:
             nesting = (split, *(place[one] < place[other] for one, other in pairs))
             if nesting not in seen:
                 seen.add(nesting)
-                choice = self._built(grid, order, frozenset(), split)
+                choice = self._nests.built(grid, order, frozenset(), split)
                 if choice is not None:
                     yield choice
 
@@ -241,14 +222,33 @@ class ScheduleSearch:
 
     def _descent(self, best: NestChoice) -> Iterator[NestChoice]:
         """A nest, and others that keep values local, one after another while that helps."""
-        while True:
-            yield best
-            options = sorted(self._keepable(best), key=lambda term: term.digest)
-            trials = [self._built(best.grid, best.order, best.kept | {term}, best.split) for term in options]
-            better = min((trial for trial in trials if trial is not None), key=lambda choice: choice.rank, default=best)
-            if better.rank >= best.rank or better.cost.seconds > best.cost.seconds * (1 - KEPT_FOR):
-                return
+        gains: dict[Term, float] = {}
+        better: NestChoice | None = best
+        while better is not None:
             best = better
+            yield best
+            better = self._keeping_one_more(best, gains)
+
+    def _keeping_one_more(self, best: NestChoice, gains: dict[Term, float]) -> NestChoice | None:
+        """The nest with one more value kept local that is fastest; None where that does not help.
+
+        `gains` are what values gained when they were last tried. Hardly any gains more beside others, so once one has
+        gained more than the next did, the rest need not be tried; before none is found to help all are.
+        """
+        options = sorted(self._keepable(best), key=lambda term: term.digest)
+        found: NestChoice | None = None
+        for term in sorted(options, key=lambda term: -gains.get(term, inf)):
+            if found is not None and gains.get(term, inf) <= best.cost.seconds - found.cost.seconds:
+                break
+            trial = self._nests.built(best.grid, best.order, best.kept | {term}, best.split)
+            if trial is None:
+                continue
+            if not isinf(best.cost.seconds):
+                gains[term] = best.cost.seconds - trial.cost.seconds
+            helps = trial.rank < best.rank and trial.cost.seconds <= best.cost.seconds * (1 - KEPT_FOR)
+            if helps and (found is None or trial.rank < found.rank):
+                found = trial
+        return found
 
     def _keepable(self, choice: NestChoice) -> set[Term]:
         """Values computed more than once, and loads repeated within one cell of the grid.
@@ -275,37 +275,6 @@ class ScheduleSearch:
         around = [loop.index for loop in loops]
         return any(index not in term.free and self._loops.extent(index) > blocks[index] for index in around)
 
-    def _built(
-        self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
-    ) -> NestChoice | None:
-        """The nest of these choices at its best coarse block sizes; None where `split` cannot be shared out."""
-        naming = name_values(self._kernel, kept, self._table)
-        nest = NestBuilder(self._kernel, naming, kept, order, grid, self._table, self._typing).build()
-        if self._narrowing is not None:
-            body = self._narrowing.of(nest.body, grid)
-            nest = replace(nest, body=with_ranges_only(body) if self._machine.target.gpu else body)
-        if split is not None:
-            is_reduced = split in self._reduced
-            body = split_reduction(nest.body, split, nest.accumulators) if is_reduced else share_out(nest.body, split)
-            if body is None:
-                return None
-            nest = replace(nest, body=body)
-        events = summarise(nest.body, grid, self._table, self._typing, self._tensors)
-        extents = {index.name: self._loops.extent(index.name) for index in self._indices}
-        costs = self._costs(events, nest.body, grid, extents)
-        best, cost = self._sizes.coarse(costs)
-        return NestChoice(grid, order, split, kept, nest, costs, best, cost)
-
-    def _costs(
-        self, events: NestEvents, body: tuple[Statement, ...], grid: tuple[str, ...], extents: Mapping[str, int]
-    ) -> NestCosts:
-        machine = self._machine
-        if machine.target.gpu is None:
-            return NestCosts(events, grid, self._used, extents, self._indices, machine)
-        return GpuNestCosts(
-            events, body, grid, self._used, extents, self._indices, self._tensors, machine, machine.target.gpu
-        )
-
     def _with_block_sizes(self, choice: NestChoice) -> NestChoice:
         """The choice with the block sizes that descent along one index after another finds."""
         blocks, cost = self._sizes.descended(choice.costs, choice.blocks)
@@ -321,7 +290,7 @@ class ScheduleSearch:
             )
         notes: list[str] = []
         for term in sorted(self._repeated_loads(choice) - choice.kept, key=lambda term: term.digest):
-            kept = self._built(choice.grid, choice.order, choice.kept | {term}, choice.split)
+            kept = self._nests.built(choice.grid, choice.order, choice.kept | {term}, choice.split)
             if kept is None or not isinstance(term, Read):
                 continue
             _, cost = kept.costs.cheapest(columns([choice.blocks]))
@@ -333,14 +302,14 @@ class ScheduleSearch:
                 )
         return tuple(notes)
 
-    def _finished(self, choice: NestChoice, notes: tuple[str, ...]) -> Scheduled:
+    def _finished(self, choice: SizedNest, notes: tuple[str, ...]) -> Scheduled:
         blocks = dict(zip(self._used, choice.blocks, strict=True))
         outputs = tuple(output.tensor for output in self._kernel.outputs)
         body, name = choice.nest.body, self._kernel.name
         kernel = self._kernel_of(name, self._indices, blocks, choice.grid, body, self._tensors, outputs)
         kept = tuple(sorted(term.digest for term in choice.kept))
         made = ScheduleChoice(choice.grid, choice.order, choice.split, kept, tuple(blocks.items()))
-        return Scheduled((kernel,), (choice.costs.counted(choice.blocks),), made, notes)
+        return Scheduled((kernel,), (choice.cost,), made, notes)
 
     def _kernel_of(
         self,
@@ -366,6 +335,11 @@ class ScheduleSearch:
         extents = {index: self._loops.extent(index) for index in self._may_span}
         whole = spanned(body, grid, self._may_span, blocks, extents)
         return Kernel(name, indices, grid, body, tuple(reads.values()), writes, whole)
+
+
+def counted(choice: NestChoice) -> NestChoice:
+    """The choice with what its narrowed loops visit counted, not sampled."""
+    return replace(choice, cost=choice.costs.counted(choice.blocks))
 
 
 def _loops_of(term: Term) -> frozenset[str]:

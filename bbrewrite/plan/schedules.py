@@ -8,7 +8,7 @@ built again only where a plan is made of it. How a schedule is found is for `sch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
@@ -16,6 +16,7 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Term, walk
 from bbrewrite.plan.canonical_kernel import CanonicalKernel, canonical_kernel
 from bbrewrite.plan.cost import Cost
+from bbrewrite.plan.judged_nests import SizedNest
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.schedule import ScheduleSearch
@@ -69,11 +70,24 @@ class _Following(ScheduleSearch):
         rename = {name: own for own, name in canonical.indices.items()}.__getitem__
         kept = frozenset(part for part, same in canonical.parts.items() if same in known.kept)
         split = None if known.split is None else rename(known.split)
-        choice = self._built(tuple(map(rename, known.grid)), tuple(map(rename, known.order)), kept, split)
-        if choice is None:
+        grid, order = tuple(map(rename, known.grid)), tuple(map(rename, known.order))
+        nest = self._nests.nest(grid, order, kept, split)
+        if nest is None:
             return None
         blocks = tuple(known.blocks[canonical.indices[index]] for index in self._used)
-        return self._finished(replace(choice, blocks=blocks, cost=known.cost), ())
+        return self._finished(SizedNest(grid, order, split, kept, nest, blocks, known.cost), ())
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a kernel costs, or the two that it is split into, with the buffers between these."""
+
+    costs: tuple[Cost, ...]
+    buffers: tuple[Tensor, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        return sum(cost.seconds for cost in self.costs)
 
 
 class Schedules:
@@ -98,10 +112,13 @@ class Schedules:
         """How many kernels were asked for, a large one counting as the many that take as long."""
         return self._effort
 
-    def seconds(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> float:
+    def price(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> Price:
         """What the cost model says of a kernel. `tensors` are all that it reads and stores, at least."""
         known = self._known(kernel, tensors)
-        return self.of(kernel, tensors).seconds if known is None else known.cost.seconds
+        if known is not None:
+            return Price((known.cost,))
+        found = self.of(kernel, tensors)
+        return Price(found.costs, found.buffers)
 
     def of(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> Scheduled:
         """The cheapest schedule found for a kernel."""
