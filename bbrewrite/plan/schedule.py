@@ -97,9 +97,10 @@ class ScheduleSearch:
         # What to keep is found at coarse block sizes, so at finer ones less may be better.
         limit = started[0].cost.seconds * REFINED_WITHIN
         refined = [start for start in started[:NESTS_REFINED] if start.cost.seconds <= limit]
-        best = self._refined(refined)
+        best = min(self._refined(refined), key=lambda choice: choice.rank)
         limit = best.cost.seconds * REFINED_WITHIN
-        best = self._refined([start for start in self._shared_out(best) if start.cost.seconds <= limit], best)
+        shared = [start for start in self._shared_out(best) if start.cost.seconds <= limit]
+        best = min([*self._refined(shared), best], key=lambda choice: choice.rank)
         whole = self._finished(counted(best), self._notes(best))
         # Two launches: what is split must be worth more than one.
         fills = self._cells(best) >= SPLIT_BELOW * self._machine.threads
@@ -107,11 +108,9 @@ class ScheduleSearch:
             return whole
         return min([whole, *self._launched_twice(best)], key=lambda found: found.seconds)
 
-    def _refined(self, starts: Iterable[NestChoice], known: NestChoice | None = None) -> NestChoice:
-        """The best of nests and of those that keep more values local, each at its best block sizes, and of `known`."""
-        descended = [choice for start in starts for choice in self._descent(start)]
-        found = [*map(self._with_block_sizes, descended), *([] if known is None else [known])]
-        return min(found, key=lambda choice: choice.rank)
+    def _refined(self, starts: Iterable[NestChoice]) -> Iterator[NestChoice]:
+        """Nests and those that keep more values local, each at its best block sizes."""
+        return (self._with_block_sizes(choice) for start in starts for choice in self._descent(start))
 
     def _started(self, grid: tuple[str, ...]) -> Iterator[NestChoice]:
         """Nests of a grid in all loop orders, with nothing kept local yet."""
