@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bbrewrite.candidates.assemble import assemble
 from bbrewrite.candidates.cover import Bounds, Chosen, cover
 from bbrewrite.candidates.subprogram import class_key
-from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.printing import print_shared_program
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.egraph.inline import inline
@@ -34,10 +34,10 @@ from bbrewrite.memory import check_local_memory, check_memory
 from bbrewrite.plan.alternatives import PlanSpace
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.machine import Machine
+from bbrewrite.plan.masks.skipped_blocks import skipped_blocks
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.schedules import KnownSchedules, Schedules
-from bbrewrite.plan.skipped_blocks import skipped_blocks
+from bbrewrite.plan.scheduling.schedules import KnownSchedules, Schedules
 from bbrewrite.plan.target import Target, host_target
 from bbrewrite.request import Request
 from bbrewrite.resources import cache_directory

@@ -10,7 +10,7 @@ import pytest
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import rewrite_bottom_up, walk
 from bbrewrite.garbage import OBJECTS, rare_collections
-from bbrewrite.plan.naming import name_values, named_operands
+from bbrewrite.plan.nests.naming import name_values, named_operands
 from bbrewrite.plan.partition import KernelOutput, KernelTerm
 from tests.programs import apply, attention, read, total
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from bbrewrite.api.record import CompileRequest, Record
-from bbrewrite.codegen.cpp import EntryPoint, entry_point, print_programs
+from bbrewrite.codegen.cpp.program import EntryPoint, entry_point, print_programs
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram

@@ -13,7 +13,7 @@ from bbrewrite.cli.exit_codes import WRONG_RESULT
 from bbrewrite.cli.explaining import explain_fusion
 from bbrewrite.cli.json_report import fusion_json
 from bbrewrite.cli.report import print_fusion
-from bbrewrite.codegen.project import project_files
+from bbrewrite.codegen.cpp.project import project_files
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.pipeline import Fusion, fuse
 

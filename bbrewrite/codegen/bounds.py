@@ -14,7 +14,7 @@ from bbrewrite.codegen.scope import KernelScope, Position
 from bbrewrite.codegen.steps import Spans
 from bbrewrite.codegen.text import Writer, bare
 from bbrewrite.core.terms import IndexValue, Local, Read, Size, Term
-from bbrewrite.plan.visible import (
+from bbrewrite.plan.masks.visible import (
     ALWAYS,
     AllOf,
     AnyOf,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from bbrewrite.codegen.scope import KernelScope, Position, signed_product
 from bbrewrite.core.terms import Apply, IndexValue, Size, Term
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.linear_conditions import linear_condition
-from bbrewrite.plan.visible import Nonnegative
+from bbrewrite.plan.masks.linear_conditions import linear_condition
+from bbrewrite.plan.masks.visible import Nonnegative
 
 
 @dataclass(frozen=True)

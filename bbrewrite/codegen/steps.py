@@ -13,7 +13,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
 from bbrewrite.plan.kernel import LocalBlock, compute_element
-from bbrewrite.plan.visible import Condition, LoopBounds, condition_reads
+from bbrewrite.plan.masks.visible import Condition, LoopBounds, condition_reads
 
 
 def kept_element(block: LocalBlock) -> Element:

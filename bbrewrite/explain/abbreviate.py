@@ -9,7 +9,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.printing import print_term
 from bbrewrite.core.terms import At, Local, Map, Read, Stored, Term
-from bbrewrite.plan.canonical import canonical_list
+from bbrewrite.plan.extraction.canonical import canonical_list
 
 WIDTH = 160  # about two lines of a terminal
 _DEEPEST = 12

@@ -21,7 +21,7 @@ from bbrewrite.interpret.positions import Positions
 from bbrewrite.interpret.scalar_functions import Array, compute_dtype, identity_of
 from bbrewrite.plan.kernel import Barrier, Kernel, KernelProgram, Let, LocalBlock, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.lifetimes import owned_buffers, shared_memory
-from bbrewrite.plan.visible import LoopBounds, block_range, possible
+from bbrewrite.plan.masks.visible import LoopBounds, block_range, possible
 
 type _Slot = tuple[str, tuple[int, ...]]
 

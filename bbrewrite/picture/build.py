@@ -13,9 +13,9 @@ from bbrewrite.core.programs import Definition, Tensor
 from bbrewrite.core.terms import Read, Reduce, Term
 from bbrewrite.picture.graph import Cluster, Picture, TensorBox, Transfer, Vertex, VertexKind
 from bbrewrite.picture.labels import Labels, seen_through
+from bbrewrite.plan.costs.traffic import kernel_traffic
 from bbrewrite.plan.kernel import Kernel
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.traffic import kernel_traffic
 from bbrewrite.units import byte_count
 
 

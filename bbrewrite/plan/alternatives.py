@@ -12,13 +12,13 @@ from math import isinf
 
 from bbrewrite.core.terms import walk
 from bbrewrite.plan.choices import PlanChoice, ScheduleChoice
-from bbrewrite.plan.judged_nests import NestChoice
 from bbrewrite.plan.partition import KernelTerm, Partition
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.schedule import ScheduleSearch, counted
-from bbrewrite.plan.scheduled import Scheduled
-from bbrewrite.plan.tried_sizes import columns
+from bbrewrite.plan.scheduling.judged_nests import NestChoice
+from bbrewrite.plan.scheduling.schedule import ScheduleSearch, counted
+from bbrewrite.plan.scheduling.scheduled import Scheduled
+from bbrewrite.plan.scheduling.tried_sizes import columns
 
 # Nests whose block sizes are refined, and those around whose block sizes more are looked at.
 _NESTS_REFINED = 8

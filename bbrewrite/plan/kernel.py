@@ -19,7 +19,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import IndexValue, Term
 from bbrewrite.core.types import BlockType
-from bbrewrite.plan.visible import LoopBounds, slope
+from bbrewrite.plan.masks.visible import LoopBounds, slope
 
 
 @dataclass(frozen=True)

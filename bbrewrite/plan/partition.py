@@ -16,8 +16,8 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
 from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Stored, Term, walk
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.canonical import canonical_list
-from bbrewrite.plan.lists import buffer_element
+from bbrewrite.plan.extraction.canonical import canonical_list
+from bbrewrite.plan.extraction.lists import buffer_element
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ from bbrewrite.core.programs import BlockProgram, Tensor
 from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.lang.diagnostics import counted
-from bbrewrite.plan.assemble import closed_terms, kernel_term
-from bbrewrite.plan.extract import KernelForm, extract
+from bbrewrite.plan.extraction.assemble import closed_terms, kernel_term
+from bbrewrite.plan.extraction.extract import KernelForm, extract
+from bbrewrite.plan.extraction.lists import Lists
+from bbrewrite.plan.extraction.parts import parts
+from bbrewrite.plan.extraction.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
 from bbrewrite.plan.kernel import KernelProgram
-from bbrewrite.plan.lists import Lists
 from bbrewrite.plan.partition import Partition, fused_program, partition
-from bbrewrite.plan.parts import parts
 from bbrewrite.plan.plans import Plan, PlanOutline
-from bbrewrite.plan.scheduled import Scheduled
-from bbrewrite.plan.schedules import Schedules
-from bbrewrite.plan.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
+from bbrewrite.plan.scheduling.scheduled import Scheduled
+from bbrewrite.plan.scheduling.schedules import Schedules
 from bbrewrite.plan.term_costs import TermCosts
 
 # What may be spent on scheduling kernels beside the unfused ones: an ordinary one counts as one, a large one as the

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.printing import index_lines, input_lines, print_tensor, print_term
 from bbrewrite.core.programs import Tensor
-from bbrewrite.plan.bounds_text import print_bounds
 from bbrewrite.plan.kernel import Barrier, Kernel, KernelProgram, Let, LocalBlock, Loop, Merge, Statement, Store, Update
+from bbrewrite.plan.masks.bounds_text import print_bounds
 
 _INDENT = "    "
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bbrewrite.codegen.cpp import EntryPoint, Source, print_programs
+from bbrewrite.codegen.cpp.program import EntryPoint, Source, print_programs
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption
 from bbrewrite.plan.kernel import KernelProgram

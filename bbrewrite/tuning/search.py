@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bbrewrite.codegen.cpp import Source, print_programs
+from bbrewrite.codegen.cpp.program import Source, print_programs
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted

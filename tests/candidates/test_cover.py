@@ -19,7 +19,7 @@ from bbrewrite.candidates.cover import Bounds
 from bbrewrite.candidates.graph import OperatorGraph, is_cover
 from bbrewrite.candidates.order import atoms_in_order
 from bbrewrite.candidates.subprogram import class_key, make_candidate
-from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.spans import Source

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bbrewrite.codegen.cpp import print_programs
-from bbrewrite.codegen.project import project_files
+from bbrewrite.codegen.cpp.program import print_programs
+from bbrewrite.codegen.cpp.project import project_files
 from bbrewrite.resources import resource_directory
 from bbrewrite.runtime.compiler import find_compiler
 from tests.codegen.general_cases import general_cases

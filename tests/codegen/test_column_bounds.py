@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Apply, IndexValue, Number, Read, Size, Term
 from bbrewrite.plan.kernel import KernelProgram

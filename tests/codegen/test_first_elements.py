@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.flatten import flatten
+from bbrewrite.codegen.passes.flatten import flatten
 from bbrewrite.codegen.steps import FirstOrLater, walk_steps
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.spans import Source

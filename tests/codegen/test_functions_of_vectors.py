@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number, Term

@@ -8,14 +8,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.flatten import flatten
+from bbrewrite.codegen.passes.flatten import flatten
 from bbrewrite.codegen.steps import PackedOperand, Product, kept_element, leaf_name, walk_steps
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number, Term
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.cost import NestCosts
-from bbrewrite.plan.events import summarise
+from bbrewrite.plan.costs.cost import NestCosts
+from bbrewrite.plan.costs.events import summarise
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, walk_statements
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.target import host_target

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.flatten import flatten
-from bbrewrite.codegen.packed_again import with_kept_operands
+from bbrewrite.codegen.passes.flatten import flatten
+from bbrewrite.codegen.passes.packed_again import with_kept_operands
 from bbrewrite.codegen.steps import Pack, PackedOperand, Product, leaf_name, walk_steps
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number

@@ -7,7 +7,7 @@ import platform
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.runtime.compiler import CompilerMissing, find_compiler, processor_name

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.codegen.cpp.program import print_programs
+from bbrewrite.codegen.cpp.project import project_files
 from bbrewrite.codegen.names import Names, identifier
-from bbrewrite.codegen.project import project_files
 from bbrewrite.codegen.text import bare, number
 from bbrewrite.core.elements import Element
 from tests.codegen.general_cases import general_cases

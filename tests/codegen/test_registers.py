@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.flatten import flatten
+from bbrewrite.codegen.passes.flatten import flatten
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number, Term
 from bbrewrite.interpret.kernels import run_kernels

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bbrewrite.codegen.access import is_row_contiguous
-from bbrewrite.codegen.flatten import flatten
+from bbrewrite.codegen.passes.flatten import flatten
 from bbrewrite.codegen.steps import Assign, walk_steps
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Read, walk

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from bbrewrite.codegen import bounds
-from bbrewrite.codegen.cpp import print_programs
-from bbrewrite.codegen.spans import _SpanFinder
+from bbrewrite.codegen.cpp.program import print_programs
+from bbrewrite.codegen.passes.spans import _SpanFinder
 from bbrewrite.runtime.module import compile_programs
 from bbrewrite.verify.reference import evaluate
 from tests.array_programs import draw_inputs

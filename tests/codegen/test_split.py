@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number
 from bbrewrite.interpret.kernels import run_kernels

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.plan.kernel import KernelProgram, Let, Store, Update

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.flatten import flatten
+from bbrewrite.codegen.passes.flatten import flatten
 from bbrewrite.codegen.steps import Assign, Rows, leaves_read, walk_steps
 from bbrewrite.core.elements import Element
 from bbrewrite.core.terms import Number, Term

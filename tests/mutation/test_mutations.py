@@ -9,12 +9,12 @@ from types import ModuleType
 
 import pytest
 
-from bbrewrite.codegen import kernels as codegen_kernels
 from bbrewrite.codegen import scope as codegen_scope
+from bbrewrite.codegen.cpp import kernels as codegen_kernels
 from bbrewrite.egraph import analyses, compile, facts, inline
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.interpret import block_operators, positions, scalar_functions
-from bbrewrite.plan import extract
+from bbrewrite.plan.extraction import extract
 from bbrewrite.resources import resource_directory
 from bbrewrite.runtime import apart
 from tests.egraph.fact_checks import check_function_facts, check_monoid_facts, counterexample, derivations

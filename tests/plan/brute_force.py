@@ -20,7 +20,7 @@ from bbrewrite.core.terms import At, Component, Map, Pair, Read, Term, walk
 from bbrewrite.egraph.view import ENode, FrozenGraph
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelOutput, KernelTerm
-from bbrewrite.plan.schedule import schedule
+from bbrewrite.plan.scheduling.schedule import schedule
 
 # The indices of a list and its block at them; the term that each class of a term has.
 type Body = tuple[tuple[str, ...], Term]

@@ -21,7 +21,7 @@ from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.schedules import Schedules
+from bbrewrite.plan.scheduling.schedules import Schedules
 from bbrewrite.plan.target import host_target
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules, parse_rules

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bbrewrite.core.addresses import Address, index_address, make_address
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.terms import Apply, Map, Read, Reduce, Size, Term
-from bbrewrite.plan.canonical import canonical_list
+from bbrewrite.plan.extraction.canonical import canonical_list
 
 # Three names of each of two extents.
 INDICES = IndexTable.of(

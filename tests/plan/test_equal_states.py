@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bbrewrite.core.terms import Local, Number
-from bbrewrite.plan.equal_states import with_equal_states_once
 from bbrewrite.plan.kernel import Let, Loop, Statement, Store, Update, walk_statements
+from bbrewrite.plan.nests.equal_states import with_equal_states_once
 from tests.codegen.kernel_cases import block, op, output, read, use
 from tests.plan.pipelines import plan_text, shipped_rules
 

@@ -19,7 +19,7 @@ from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import TOLERANCE, Planner
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.schedules import Schedules
+from bbrewrite.plan.scheduling.schedules import Schedules
 from bbrewrite.plan.target import Target
 from tests.plan.brute_force import BruteForce
 from tests.plan.headline import RMSNORM_SWIGLU

@@ -9,7 +9,7 @@ from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.programs import Role
 from bbrewrite.core.terms import Reduce, Term
-from bbrewrite.plan.items import UNIT, Bill, Items
+from bbrewrite.plan.extraction.items import UNIT, Bill, Items
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.term_costs import TermCosts
 from tests.plan.pipelines import TARGET

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import Kernel, KernelProgram, Loop, Statement, walk_statements
+from bbrewrite.plan.masks.visible import Bound, Linear, LoopBounds, Outermost, Quotient
 from bbrewrite.plan.printing import print_kernel_program
-from bbrewrite.plan.visible import Bound, Linear, LoopBounds, Outermost, Quotient
 from bbrewrite.runtime.module import compile_programs
 from bbrewrite.verify.reference import evaluate
 from tests.array_programs import draw_inputs

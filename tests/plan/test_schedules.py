@@ -15,8 +15,8 @@ from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
-from bbrewrite.plan.schedule import ScheduleSearch
-from bbrewrite.plan.schedules import KnownSchedules, Schedules
+from bbrewrite.plan.scheduling.schedule import ScheduleSearch
+from bbrewrite.plan.scheduling.schedules import KnownSchedules, Schedules
 from tests.plan.pipelines import TARGET, shipped_rules
 
 BODIES = {

@@ -11,8 +11,8 @@ from bbrewrite.core.programs import BlockProgram, Definition, Role
 from bbrewrite.core.terms import At, Map, Reduce, Term
 from bbrewrite.egraph.view import EClass, ENode, FrozenGraph, SaturationReport
 from bbrewrite.explain.matching import head_key
-from bbrewrite.plan.extract import Limits, extract
-from bbrewrite.plan.lists import Lists
+from bbrewrite.plan.extraction.extract import Limits, extract
+from bbrewrite.plan.extraction.lists import Lists
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.term_costs import TermCosts
 from tests.plan.pipelines import TARGET

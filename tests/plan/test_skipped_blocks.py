@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bbrewrite.plan.skipped_blocks import skipped_blocks
+from bbrewrite.plan.masks.skipped_blocks import skipped_blocks
 from tests.plan.masked_programs import masked_program
 from tests.plan.pipelines import plan_text, shipped_rules
 

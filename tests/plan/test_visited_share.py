@@ -11,9 +11,18 @@ import numpy as np
 import pytest
 
 from bbrewrite.core.terms import IndexValue
-from bbrewrite.plan.traffic import kernel_traffic
-from bbrewrite.plan.visible import ALWAYS, AllOf, Condition, Linear, LoopBounds, Nonnegative, Quotient, visible_blocks
-from bbrewrite.plan.visited_share import NarrowedLoop, counted_together, visited_share
+from bbrewrite.plan.costs.traffic import kernel_traffic
+from bbrewrite.plan.masks.visible import (
+    ALWAYS,
+    AllOf,
+    Condition,
+    Linear,
+    LoopBounds,
+    Nonnegative,
+    Quotient,
+    visible_blocks,
+)
+from bbrewrite.plan.masks.visited_share import NarrowedLoop, counted_together, visited_share
 from tests.plan.pipelines import plan_text, shipped_rules
 
 _CAUSAL_SUM = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.cpp import print_programs
+from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.runtime.apart import APART, begin_products, header_directory, multiplies, products_apart
 from bbrewrite.runtime.compiler import find_compiler

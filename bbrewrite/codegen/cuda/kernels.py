@@ -25,8 +25,8 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import Kernel, LocalBlock, compute_element
+from bbrewrite.plan.masks.visible import LoopBounds
 from bbrewrite.plan.target import Gpu
-from bbrewrite.plan.visible import LoopBounds
 
 _MEMORY = "bb_memory"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bbrewrite.codegen.cpp import EntryPoint, entry_point
+from bbrewrite.codegen.cpp.program import EntryPoint, entry_point
 from bbrewrite.codegen.cuda.kernels import print_kernel
 from bbrewrite.codegen.cuda.launches import KernelLaunch, Launches, Memory, Part
 from bbrewrite.codegen.functions import FunctionPrinter

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bbrewrite.codegen.cpp.project import c_argument, described, equalities
 from bbrewrite.codegen.cuda.program import CudaSource, print_cuda
 from bbrewrite.codegen.names import identifier
-from bbrewrite.codegen.project import c_argument, described, equalities
 from bbrewrite.core.indices import EqualExtents
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.plan.kernel import KernelProgram

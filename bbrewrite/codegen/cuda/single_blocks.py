@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bbrewrite.codegen.spliced import without_loops
+from bbrewrite.codegen.passes.spliced import without_loops
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.plan.kernel import Kernel
 

@@ -14,7 +14,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
 from bbrewrite.plan.kernel import LocalBlock
-from bbrewrite.plan.visible import LoopBounds
+from bbrewrite.plan.masks.visible import LoopBounds
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.pipeline import Fusion, fuse
-from bbrewrite.plan.cost import NestCosts
-from bbrewrite.plan.events import summarise
+from bbrewrite.plan.costs.cost import NestCosts
+from bbrewrite.plan.costs.events import summarise
 from bbrewrite.plan.kernel import Kernel
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.target import Target, gpu_target

@@ -16,8 +16,8 @@ from bbrewrite.core.terms import Apply, Number, Read, walk
 from bbrewrite.emulate.program import EmulatedProgram
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import Kernel, KernelProgram, Let, Loop, Statement, Store, Update
-from bbrewrite.plan.nest import State
-from bbrewrite.plan.two_launches import split_in_two
+from bbrewrite.plan.nests.nest import State
+from bbrewrite.plan.scheduling.two_launches import split_in_two
 from tests.codegen.cuda.programs import TARGET, nvcc
 from tests.codegen.kernel_cases import F32, F64, arrays_for, block, indices, op, output, single, tensor, use
 from tests.codegen.test_random_kernels import TABLE, RandomTerms, random_program, type_of

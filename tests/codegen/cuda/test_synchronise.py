@@ -32,7 +32,7 @@ from bbrewrite.codegen.cuda.steps import (
 from bbrewrite.codegen.cuda.synchronise import with_barriers, with_rings
 from bbrewrite.core.elements import Element
 from bbrewrite.core.terms import Apply, Local
-from bbrewrite.plan.visible import LoopBounds
+from bbrewrite.plan.masks.visible import LoopBounds
 from tests.codegen.kernel_cases import block, read
 
 _KINDS = ("stage", "stage", "publish", "fold", "compute", "compute", "loop", "loop", "list")

@@ -1,0 +1,1 @@
+"""Prints kernels as C++ with OpenMP."""

@@ -1,0 +1,125 @@
+"""Values of loops over rows that need no memory: what one pass alone uses, and what is cheaper to compute again.
+
+A row that is written to the nearest cache and read once or twice costs more than a multiplication, and a store costs
+twice as much as any other instruction on a vector. What is computed again has the same bits, since nothing is
+contracted.
+This is an optimisation; the steps mean the same without it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from bbrewrite.codegen.passes.rows import single_rows
+from bbrewrite.codegen.scalars import work_of
+from bbrewrite.codegen.steps import (
+    Assign,
+    ByFirst,
+    Fold,
+    Repeat,
+    RowPass,
+    Rows,
+    Step,
+    WhereEmpty,
+    inner_steps,
+    kept_element,
+    names_read,
+    names_written,
+    walk_steps,
+)
+from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.terms import Local, Read, Term, walk
+from bbrewrite.core.types import Typing
+from bbrewrite.plan.kernel import LocalBlock
+
+# Vector instructions that are no more work than a store and a load.
+_CHEAP = 1.0
+
+
+def cheap_rows(steps: tuple[Step, ...], typing: Typing, table: OperatorTable) -> dict[str, Term]:
+    """The single rows that take one instruction on entries of one local block and are needed after their pass, with
+    what they are.
+    """
+    rows = single_rows(steps)
+    found: dict[str, Term] = {}
+    for loop in walk_steps(steps):
+        if not isinstance(loop, Rows):
+            continue
+        writes = Counter(step.target.name for step in loop.steps)
+        for number, one in enumerate(loop.passes):
+            after = [step for later in loop.passes[number + 1 :] for step in later.steps]
+            for place, step in enumerate(one.steps):
+                name = step.target.name
+                written = {user.target.name for user in (*one.steps[place + 1 :], *after)}
+                if (
+                    isinstance(step, Assign)
+                    and name in rows
+                    and writes[name] == 1
+                    and any(name in names_read(user) for user in after)
+                    and names_read(step).isdisjoint(written)
+                    and _is_cheap(step, typing, table)
+                ):
+                    found[name] = step.expression
+    return found
+
+
+def without_rows(steps: tuple[Step, ...], values: Mapping[str, Term]) -> tuple[Step, ...]:
+    """The steps, with these single rows computed where they are used."""
+
+    def changed(step: Step) -> Step:
+        match step:
+            case Rows():
+                return replace(step, passes=tuple(one for one in map(in_pass, step.passes) if one.steps))
+            case Repeat(body=body) | WhereEmpty(body=body) | ByFirst(body=body):
+                return replace(step, body=tuple(map(changed, body)))
+            case _:
+                return step
+
+    def in_pass(one: RowPass) -> RowPass:
+        return RowPass(tuple(in_row(step) for step in one.steps if step.target.name not in values))
+
+    def in_row(step: Assign | Fold) -> Assign | Fold:
+        if isinstance(step, Assign):
+            return replace(step, expression=value(step.expression))
+        return replace(step, fold=step.fold.with_children(tuple(map(value, step.fold.children))))
+
+    def value(term: Term) -> Term:
+        if isinstance(term, Local) and term.name in values:
+            return value(values[term.name])
+        return term.with_children(tuple(map(value, term.children)))
+
+    return tuple(map(changed, steps))
+
+
+def single_entries(steps: tuple[Step, ...]) -> frozenset[str]:
+    """The single rows of which one entry at a time is enough: one pass makes it once, and uses it alone."""
+    rows = single_rows(steps)
+    mentions = Counter(_mentioned(steps))
+    found: set[str] = set()
+    for one in (one for loop in walk_steps(steps) if isinstance(loop, Rows) for one in loop.passes):
+        inside = Counter(_mentioned(one.steps))
+        writes = Counter(step.target.name for step in one.steps)
+        found |= {name for name in rows if writes[name] == 1 and inside[name] == mentions[name]}
+    return frozenset(found)
+
+
+def _mentioned(steps: tuple[Step, ...]) -> Iterator[str]:
+    for step in walk_steps(steps):
+        if not inner_steps(step):
+            yield from names_read(step) | names_written(step)
+
+
+def _is_cheap(step: Assign, typing: Typing, table: OperatorTable) -> bool:
+    """Whether a block's value takes one instruction on entries of one local block, in the type in which it is kept."""
+    assert isinstance(step.target, LocalBlock)
+    element = typing.block(step.expression).element
+    matrices = [n for n in walk(step.expression) if isinstance(n, Read | Local) and len(typing.block(n).axes) == 2]
+    return (
+        work_of(step.expression, table) <= _CHEAP
+        and len(matrices) == 1
+        and isinstance(matrices[0], Local)
+        and element is not None
+        and element.compute_type is kept_element(step.target)
+    )

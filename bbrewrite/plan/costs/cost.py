@@ -1,0 +1,372 @@
+"""What a built nest costs on a target, as a function of block sizes: the prices of its events, summed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbrewrite.core.elements import Element
+from bbrewrite.core.indices import IndexTable
+from bbrewrite.plan.costs.events import Event, NestEvents
+from bbrewrite.plan.costs.reuse import Residence
+from bbrewrite.plan.machine import Machine
+from bbrewrite.plan.masks.visited_share import MOST_COUNTED, SAMPLES, NarrowedLoop, counted_together, visited_share
+from bbrewrite.plan.target import MemoryTier
+
+# Calling a block operator costs about this long, whatever the block's size.
+STATEMENT_SECONDS = 2.0e-8
+# Memory moves in lines of so many bytes.
+LINE = 64
+# Tiles of products wait for the sums that they add to: from a farther tier these come so much slower than copies.
+WAIT_FOR_SUMS = 4.0
+# Local lists that do not fit beside a processor may fill so much of the next tier, in which inputs lie too.
+LISTS_SHARE = 0.5
+# Copying columns beyond whole panels takes so much longer: they are short pieces of rows.
+NARROW_COPYING = 8.0
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How a kernel's blocks of threads fill a GPU: `blocks` of them, of `threads` each, `resident` on every processor
+    at one time. A thread's `registers` are estimated.
+    """
+
+    blocks: int
+    threads: int
+    registers: int
+    shared_bytes: int
+    resident: int
+    waves: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The totals of a nest for given block sizes and extents; `seconds` is infinite where local memory is short.
+
+    `tier_bytes` are the global bytes by the tier of shared memory that they come from or go to, nearest first.
+    """
+
+    seconds: float
+    global_bytes: int
+    tier_bytes: tuple[int, ...]
+    flops: int
+    local_bytes: int
+    iterations: float = 0.0  # of loops that masks narrow, where work on a part of a block counts as that part
+    iterations_in_all: float = 0.0  # of such loops, if nothing were masked
+    occupancy: Occupancy | None = None  # of a GPU
+
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        """Feasible and fast first; what does not fit in local memory is ordered by how much it needs."""
+        return (self.seconds, self.local_bytes, self.global_bytes)
+
+
+@dataclass(frozen=True)
+class _Narrowed:
+    """What narrowed loops do to an event: it happens for whole blocks, or only in spans of their rows.
+
+    It counts along the indices `elements` by the element, along others by the block.
+    """
+
+    loops: tuple[NarrowedLoop, ...]
+    elements: frozenset[str]
+    in_spans: bool
+
+
+class NestCosts:
+    """A nest's costs for many choices of block sizes at once.
+
+    Every amount is a product of extents and trip counts, so all events are evaluated together as
+    exp(E . log trips) with a 0/1 matrix E.
+    """
+
+    def __init__(
+        self,
+        events: NestEvents,
+        grid: tuple[str, ...],
+        names: tuple[str, ...],
+        extents: Mapping[str, int],
+        indices: IndexTable,
+        machine: Machine,
+    ) -> None:
+        target, threads = machine.target, machine.threads
+        self._target = target
+        self._threads = threads
+        self._column = {name: position for position, name in enumerate(names)}
+        self._extents = np.array([max(1, extents[name]) for name in names], dtype=np.float64)
+        self._empty = any(extents[name] == 0 for name in names)
+        self._grid = [self._column[index] for index in grid]
+        packing = [replace(event, amount=target.packing_operations) for event in events.packing]
+        copying = _summed(events.copying)
+        merged = [replace(event, amount=event.amount * threads) for event in events.merged]
+        rate = target.narrow_product_rate
+        products = [
+            replace(event, amount=event.amount / rate) if event.is_narrow else event for event in events.products
+        ]
+        traffic = (*events.loads, *events.stores, *merged)
+        groups = (
+            (*_summed((*events.vector_work, *packing)), *copying),
+            _summed(events.statements),
+            _summed(products),
+            traffic,
+            _summed(events.kept),
+            _summed(events.accumulated),
+            _summed(events.flops),
+            _summed(events.iterations),
+        )
+        self._products = [tuple(self._column[axis] for axis in event.axes) for event in groups[2]]
+        self._parts = [slice(0, 0)] * len(groups)
+        rows: list[list[float]] = []
+        amounts: list[float] = []
+        for number, group in enumerate(groups):
+            self._parts[number] = slice(len(rows), len(rows) + len(group))
+            for event in group:
+                rows.append(self._exponents(event.loops, event.axes))
+                amounts.append(event.amount * prod(extents[axis] or 1 for axis in event.axes))
+        ordered = [event for group in groups for event in group]
+        distances = [machine.distance(events.tensors[e.tensor], indices) if e.tensor else 0 for e in traffic]
+        self._residence = Residence(traffic, distances, self._column, extents, target)
+        # The rows of matrices are worked on in whole vectors, and rows of all blocks move in whole cache lines.
+        self._rows = np.array([self._column[e.axes[-1]] if len(e.axes) > 1 else -1 for e in groups[0]], dtype=np.int64)
+        self._copied_columns = [self._column[e.axes[0]] for e in copying]
+        moved = [(e.amount, self._column[e.axes[-1]] if e.axes and e.tensor else -1) for e in traffic]
+        self._entry_bytes = np.array([size for size, _ in moved], dtype=np.float64)[:, None]
+        self._lines = np.array([row for _, row in moved], dtype=np.int64)
+        self._is_split = events.is_shared_out
+        self._points = frozenset(name for name in names if not indices.is_blocked(name))
+        self._all_extents = dict(extents)
+        self._shares: dict[tuple[_Narrowed, tuple[int, ...], int], float] = {}
+        self._narrowed: dict[_Narrowed, list[int]] = {}
+        for place, event in enumerate(ordered):
+            for loops in counted_together(event.narrowed):
+                narrowed = self._narrowed_by(loops, event, place >= self._parts[-1].start)
+                self._narrowed.setdefault(narrowed, []).append(place)
+        # Of a split kernel, what is not shared out is done by every processor, unless by one alone.
+        repeats = [threads if event.shared is None and not event.once else 1 for event in ordered]
+        columns = [-1 if event.shared is None else self._column[event.shared] for event in ordered]
+        self._repeats = np.array(repeats, dtype=np.float64)[:, None]
+        self._sharing = list(zip(columns, repeats, strict=True))
+        self._exponent_matrix = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
+        self._amounts = np.array(amounts, dtype=np.float64)[:, None]
+        # Blocks that are alike are held as one.
+        alike: Counter[tuple[tuple[str, ...], tuple[str, ...]]] = Counter()
+        for block in events.local_blocks:
+            alike[block.list_indices, block.type.axes] += (block.type.element or Element.F32).size_bytes
+        lists = [self._exponents(indices, ()) for indices, _ in alike]
+        spans = [self._exponents(axes, ()) for _, axes in alike]
+        self._list_matrix = np.array(lists, dtype=np.float64).reshape(len(lists), len(names))
+        self._span_matrix = np.array(spans, dtype=np.float64).reshape(len(spans), len(names))
+        self._local_sizes = np.array(list(alike.values()), dtype=np.float64)[:, None]
+
+    def _exponents(self, loops: tuple[str, ...], axes: tuple[str, ...]) -> list[float]:
+        return [1.0 if name in loops and name not in axes else 0.0 for name in self._column]
+
+    def counted(self, blocks: tuple[int, ...]) -> Cost:
+        """The cost of one choice of block sizes, the visited blocks of narrowed loops counted instead of sampled."""
+        return self.cheapest(np.array(blocks, dtype=np.float64)[:, None], MOST_COUNTED)[1]
+
+    def cheapest(self, blocks: NDArray[np.float64], most_counted: int = SAMPLES) -> tuple[int, Cost]:
+        """The best column of `blocks`, which holds one block size for each index (rows), and its cost.
+
+        Of equals the first is taken.
+        """
+        spans = np.minimum(blocks, self._extents[:, None])
+        trips = np.ceil(self._extents[:, None] / blocks)
+        totals = self._amounts * np.exp(self._exponent_matrix @ np.log(trips))
+        all_iterations = totals[self._parts[-1]].sum(axis=0)
+        for narrowed, places in self._narrowed.items():
+            totals[places] *= self._visited(narrowed, blocks, most_counted)
+        if self._is_split:
+            totals *= self._repeats
+        _, _, _, traffic, _, _, flops, iterations = (totals[part] for part in self._parts)
+        # What the busiest processor does.
+        own = totals * self._share_of_one(trips, spans)
+        vector, statements, products, own_traffic, kept, accumulated, *_ = (own[part] for part in self._parts)
+        if self._target.gpu is None:
+            vector, own_traffic = vector * self._padding(spans), own_traffic * self._line_shares(spans)
+        target = self._target
+        work = vector.sum(axis=0) / (target.vector_operations_per_second * target.vector_lanes)
+        work += STATEMENT_SECONDS * statements.sum(axis=0)
+        for axes, total in zip(self._products, products, strict=True):
+            work += total / (target.matrix_flops_per_second * self._matrix_efficiency(spans[list(axes)]))
+        moved = traffic.sum(axis=0)
+        seconds = target.launch_seconds + work * self._slowdown(spans, trips)
+        shares = self._residence.shares(trips)
+        for tier, share in zip(target.shared_tiers, shares, strict=True):
+            seconds += self._tier_seconds(tier, (own_traffic * share).sum(axis=0), (traffic * share).sum(axis=0))
+        near, lists = self._held_bytes(spans, trips)
+        local = near + lists
+        seconds += self._far_seconds(kept, accumulated, near, lists)
+        seconds = np.where(self._fits(near, lists, spans, trips), seconds, np.inf)
+        best = int(np.lexsort((moved, local, seconds))[0])
+        scale = 0 if self._empty else 1
+        # Logarithms cost the last bits; bytes and operations are whole numbers.
+        return best, Cost(
+            float(seconds[best]),
+            round(float(moved[best])) * scale,
+            tuple(round(float((traffic * share)[:, best].sum())) * scale for share in shares),
+            round(float(flops[:, best].sum())) * scale,
+            round(float(local[best])),
+            float(iterations[:, best].sum()),
+            float(all_iterations[best]),
+            self._occupancy(spans[:, [best]], trips[:, [best]]),
+        )
+
+    def _slowdown(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> NDArray[np.float64] | float:
+        """How many times as long the work takes as at a processor's full rate."""
+        return 1.0
+
+    def _tier_seconds(
+        self, tier: MemoryTier, own: NDArray[np.float64], everyone: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """How long bytes from or to a tier take: the busiest processor's `own`, of those that all move."""
+        return own * self._target.tier_seconds_per_byte(tier, self._threads)
+
+    def _occupancy(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> Occupancy | None:
+        """How one choice of block sizes fills the processors; None where they are not shared by blocks of threads."""
+        return None
+
+    def _cells(self, trips: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How many cells the grid has."""
+        return np.prod(trips[self._grid], axis=0)
+
+    def _has_spans(self, loop: NarrowedLoop) -> bool:
+        """Whether generated code works on rows of blocks only from where to where they are seen."""
+        return self._target.gpu is None and (loop.bounds.begin is not None or loop.bounds.end is not None)
+
+    def _narrowed_by(self, loops: tuple[NarrowedLoop, ...], event: Event, is_iteration: bool) -> _Narrowed:
+        """How loops narrow an event. What happens in spans has the rows and columns that they hide as its axes.
+
+        Iterations count as what is worked on in them.
+        """
+        indices = frozenset[str]().union(*(loop.indices for loop in loops))
+        has_spans = all(map(self._has_spans, loops))
+        if has_spans and (is_iteration or indices <= {*event.axes, *self._points}):
+            return _Narrowed(loops, indices - self._points, True)
+        return _Narrowed(loops, indices.intersection(event.axes), False)
+
+    def _visited(self, narrowed: _Narrowed, blocks: NDArray[np.float64], most_counted: int) -> NDArray[np.float64]:
+        """The share of what happens in narrowed loops that is visited, for all block sizes."""
+        names = tuple(sorted(frozenset[str]().union(*(loop.indices for loop in narrowed.loops))))
+        own = blocks[[self._column[name] for name in names]].astype(np.int64).T
+        if narrowed.in_spans:
+            columns = {loop.index for loop in narrowed.loops}
+            lanes, rows = self._target.vector_lanes, self._target.matrix_rows
+            own = np.minimum(own, [lanes if name in columns else rows for name in names])
+        sizes, which = np.unique(own, axis=0, return_inverse=True)
+        found: list[float] = []
+        for row in sizes:
+            key = (narrowed, tuple(map(int, row)), most_counted)
+            if key not in self._shares:
+                sizes_of = dict(zip(names, key[1], strict=True))
+                self._shares[key] = visited_share(
+                    narrowed.loops, sizes_of, self._all_extents, narrowed.elements, most=most_counted
+                )
+            found.append(self._shares[key])
+        return np.array(found)[which.reshape(-1)]
+
+    def _padding(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By how much longer vector work takes where rows of blocks are no whole vectors, or packed ones no panels."""
+        lanes = self._target.vector_lanes
+        # What has no rows finds a one at the end.
+        padded = np.concatenate([np.ceil(spans / lanes) * lanes / spans, np.ones((1, spans.shape[1]))])
+        found = padded[self._rows]
+        for place, column in enumerate(self._copied_columns, len(found) - len(self._copied_columns)):
+            narrow = spans[column] % self._target.matrix_columns / spans[column]
+            found[place] = found[place] * (1 + (NARROW_COPYING - 1) * narrow)
+        return found
+
+    def _line_shares(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By how much more moves where rows of blocks are parts of cache lines; whole rows lie side by side."""
+        found = np.ones((len(self._lines), spans.shape[1]))
+        some = self._lines >= 0
+        own = spans[self._lines[some]]
+        row_bytes = own * self._entry_bytes[some]
+        is_part = own < self._extents[self._lines[some], None]
+        found[some] = np.where(is_part, np.ceil(row_bytes / LINE) * LINE / row_bytes, 1.0)
+        return found
+
+    def _share_of_one(self, trips: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of each event's total that falls to the busiest processor.
+
+        The last round leaves processors idle where blocks do not divide evenly among them.
+        """
+        if self._is_split:
+            rounds = np.minimum(1.0, np.ceil(trips / self._threads) * spans / self._extents[:, None])
+            one = np.ones(trips.shape[1])
+            return np.array([rounds[column] if column >= 0 else one / repeats for column, repeats in self._sharing])
+        cells = self._cells(trips)
+        rounds = np.ceil(cells / np.minimum(cells, self._threads))
+        largest_cell = np.prod(spans[self._grid] / self._extents[self._grid, None], axis=0)
+        return np.minimum(1.0, rounds * largest_cell)
+
+    def _matrix_efficiency(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of the matrix unit's rate that products of such blocks reach.
+
+        A register tile that is short of rows or columns has too few accumulators to hide the latency of its
+        multiply-adds, and columns are padded to whole vectors.
+        """
+        rows, columns, _ = spans
+        target = self._target
+        vectors = np.ceil(columns / target.vector_lanes)
+        tile = np.minimum(rows, target.matrix_rows) * np.minimum(vectors, target.matrix_columns / target.vector_lanes)
+        hidden = np.minimum(1.0, tile / target.accumulators_to_hide_latency)
+        return hidden * columns / (vectors * target.vector_lanes)
+
+    def _fits(
+        self,
+        near: NDArray[np.float64],
+        lists: NDArray[np.float64],
+        spans: NDArray[np.float64],
+        trips: NDArray[np.float64],
+    ) -> NDArray[np.bool_]:
+        """Whether local memory suffices for what is worked on, and for lists with a part of the tier behind it."""
+        target = self._target
+        behind = LISTS_SHARE * target.shared_tiers[0].capacity_bytes / self._threads if self._has_tier_behind else 0.0
+        fits = near + lists <= target.local_capacity_bytes
+        return fits | ((near <= target.local_capacity_bytes) & (lists <= behind))
+
+    @property
+    def _has_tier_behind(self) -> bool:
+        """Whether a cache of all processors stands between them and main memory."""
+        return len(self._target.shared_tiers) > 1
+
+    def _far_seconds(
+        self,
+        kept: NDArray[np.float64],
+        accumulated: NDArray[np.float64],
+        near: NDArray[np.float64],
+        lists: NDArray[np.float64],
+    ) -> NDArray[np.float64] | float:
+        """How long what is read from and written to lists takes where they have no room beside the processor."""
+        if not self._has_tier_behind:
+            return 0.0
+        room = np.maximum(0.0, self._target.local_capacity_bytes - near)
+        share = 1 - np.minimum(1.0, room / np.maximum(1.0, lists))
+        far = share * (kept.sum(axis=0) + WAIT_FOR_SUMS * accumulated.sum(axis=0))
+        return self._tier_seconds(self._target.shared_tiers[0], far, far)
+
+    def _held_bytes(
+        self, spans: NDArray[np.float64], trips: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The bytes of blocks that are no lists, or lists of one, and of what is packed; and those of lists."""
+        lengths = np.rint(np.exp(self._list_matrix @ np.log(trips)))
+        blocks = self._local_sizes * np.exp(self._span_matrix @ np.log(spans))
+        near = (blocks * (lengths <= 1)).sum(axis=0)
+        # Packing buffers are used one after another, so the largest counts.
+        packed = [spans[columns] * spans[contracted] for _, columns, contracted in self._products]
+        near = near + (Element.F32.size_bytes * np.max(packed, axis=0) if packed else 0)
+        return near, (blocks * lengths * (lengths > 1)).sum(axis=0)
+
+
+def _summed(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Events that happen in one place, on blocks of one shape, as one: kernels have many statements in few places."""
+    alike: dict[object, list[Event]] = {}
+    for event in events:
+        alike.setdefault((event.axes, event.loops, event.shared, event.narrowed, event.once), []).append(event)
+    return tuple(replace(same[0], amount=sum([event.amount for event in same])) for same in alike.values())

@@ -1,0 +1,320 @@
+"""Extraction: from a frozen e-graph to the kernels that could store each of its lists.
+
+Bottom-up dynamic programming over e-classes. A *form* of a class is a term together with what it costs, itemised by
+subterm and loop pass, so that shared work is paid once and a value needed in two passes over a loop is paid twice.
+A block is computed, or read from a list in global memory (a `Read` of the list's name): what reads a list knows
+nothing of how the list is made. So what is found are all kernels that could store a list, or several lists together
+as sides of a pair, told apart by the lists that they read; choosing among those is left to `search.py`.
+
+The scope rule is kept by the indices that a form mentions. A class whose value does not depend on k may contain a
+term that mentions k (`at(M, k)` for a list M of equal items); such a term is usable inside k's loop only. Binders
+remove their index from the set, and what a kernel stores must mention none but its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from bbrewrite.core.terms import Component, Map, Pair, Read, Reduce, Stored, Term
+from bbrewrite.egraph.view import ENode, FrozenGraph
+from bbrewrite.plan.extraction.agreement import NOTHING_CHOSEN, Chosen, ChosenTerms
+from bbrewrite.plan.extraction.items import UNIT, Bill, Items, exact
+from bbrewrite.plan.extraction.lists import Lists
+from bbrewrite.plan.term_costs import TermCosts
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many forms a class keeps: at most so many that read the same lists, and so many in all."""
+
+    of_same_reads: int
+    in_all: int
+
+
+# On a small graph nothing is left out. On others, forms that read the same lists differ in algebra only, and the
+# estimate is good enough to choose among them.
+SMALL_GRAPH = 40
+EVERY_FORM = Limits(of_same_reads=1000, in_all=1000)
+FEW_FORMS = Limits(of_same_reads=2, in_all=64)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A term of a class with what it costs; `chosen` is the term that it has for every class in it.
+
+    Its estimate is what it costs if whatever does not depend on a loop were hoisted out of it and nothing were kept
+    local; keeping, if all that is needed in several passes were, where that is cheaper than to compute it again.
+    """
+
+    term: Term
+    bill: Bill
+    chosen: Chosen
+    lists_read: frozenset[str]
+
+
+@dataclass(frozen=True)
+class KernelForm:
+    """A kernel that could store some lists: its whole term, which is a nest of pairs where they are several, its
+    estimates in seconds, as those of a form, and a bound below which no schedule of it costs.
+    """
+
+    stores: tuple[str, ...]
+    term: Term
+    estimate: float
+    keeping: float
+    bound: float
+    lists_read: frozenset[str]
+
+    @property
+    def order(self) -> tuple[float, str]:
+        """Cheapest first, as for forms."""
+        return (self.estimate, self.term.digest)
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """The lists of a graph with the kernels that could store them, and whether some had to be left out."""
+
+    lists: Lists
+    kernels: tuple[KernelForm, ...]
+    is_complete: bool
+
+
+def extract(graph: FrozenGraph, lists: Lists, costs: TermCosts, limits: Limits | None = None) -> Extraction:
+    """All kernels for every list, or the most promising ones where the graph is large; `limits` if not these."""
+    nodes = sum(len(eclass.nodes) for eclass in graph.classes.values())
+    search = _Extraction(graph, lists, costs, limits or (EVERY_FORM if nodes <= SMALL_GRAPH else FEW_FORMS))
+    kernels = [kernel for name in lists.by_name for kernel in search.kernels_of(name)]
+    return Extraction(lists, tuple(kernels), search.is_complete)
+
+
+class _Extraction:
+    """The fixed point of forms over all classes of blocks."""
+
+    def __init__(self, graph: FrozenGraph, lists: Lists, costs: TermCosts, limits: Limits) -> None:
+        self._graph = graph
+        self._lists = lists
+        self._costs = costs
+        self._limits = limits
+        self._found: dict[int, list[Form]] = {identifier: [] for identifier in graph.classes}
+        self._of_lists: dict[int, list[Form]] = {}
+        self._making: dict[frozenset[str], int] = {}
+        self._chosen = ChosenTerms()
+        self._items = Items(costs)
+        self.is_complete = True
+        self._run()
+
+    def _run(self) -> None:
+        users: dict[int, set[int]] = {identifier: set() for identifier in self._graph.classes}
+        blocks = [identifier for identifier in self._graph.classes if self._lists.is_block(identifier)]
+        for identifier in blocks:
+            for node in self._graph.classes[identifier].nodes:
+                for child in node.children:
+                    users[child].add(identifier)
+        pending = set(blocks)
+        # Operands first, as far as cycles allow, so that most classes are looked at once.
+        order = _operands_first(self._graph, blocks)
+        # Every round that changes something makes a class cheaper or reaches one more, so this ends.
+        while pending:
+            for identifier in order:
+                if identifier in pending:
+                    pending.discard(identifier)
+                    if self._improve(identifier):
+                        pending |= users[identifier]
+
+    def _improve(self, identifier: int) -> bool:
+        """Recomputes a class's forms from those of its operands; true where they changed."""
+        offers = [offer for node in self._graph.classes[identifier].nodes for offer in self._offers(identifier, node)]
+        offers += [self._form(read, (), NOTHING_CHOSEN) for read in self._lists.reads(identifier)]
+        kept = self._pruned([*offers, *self._found[identifier]])
+        if [found.term for found in kept] == [found.term for found in self._found[identifier]]:
+            return False
+        self._found[identifier] = [
+            replace(form, chosen=form.chosen.with_bits(self._chosen.one(identifier, form.term))) for form in kept
+        ]
+        return True
+
+    def _offers(self, identifier: int, node: ENode) -> Iterator[Form]:
+        if isinstance(node.head, Component):
+            yield from self._sides(node.children[0], node.head.position)
+        elif all(self._lists.is_block(child) for child in node.children):
+            for operands, chosen in self._agreeing([self._found[child] for child in node.children]):
+                if not self._chosen.has(chosen, identifier):
+                    yield self._form(node.build(tuple(operand.term for operand in operands)), operands, chosen)
+
+    def _agreeing(self, found: list[list[Form]]) -> list[tuple[tuple[Form, ...], Chosen]]:
+        """The combinations of operands' forms in which no value is computed in two ways, while there are such."""
+        agreeing: list[tuple[tuple[Form, ...], Chosen]] = [((), NOTHING_CHOSEN)]
+        for forms in found:
+            further: list[tuple[tuple[Form, ...], Chosen]] = []
+            for operands, chosen in agreeing:
+                others = self._chosen.others(chosen)
+                further += [
+                    ((*operands, form), chosen.with_bits(form.chosen))
+                    for form in forms
+                    if not form.chosen.terms & others
+                ]
+            agreeing = further
+        if agreeing:
+            return agreeing
+        return [(forms, self._chosen.latest(form.chosen for form in forms)) for forms in product(*found)]
+
+    def _sides(self, pair: int, position: int) -> Iterator[Form]:
+        """One side of a pair of blocks is that block."""
+        for node in self._graph.classes[pair].nodes:
+            if isinstance(node.head, Pair):
+                yield from self._found[node.children[position]]
+
+    def _form(self, term: Term, operands: tuple[Form, ...], chosen: Chosen) -> Form:
+        bill, read = self._of_operands(operands)
+        if isinstance(term, Reduce):
+            return Form(term, self._items.with_loop(term, bill), chosen, read)
+        if isinstance(term, Read) and term.tensor in self._lists.by_name:
+            read = read | {term.tensor}
+        return Form(term, self._items.united((bill, self._items.evaluation(term))), chosen, read)
+
+    def _of_operands(self, operands: tuple[Form, ...]) -> tuple[Bill, frozenset[str]]:
+        """What operands cost together, and the lists that they read."""
+        read = frozenset[str]().union(*(operand.lists_read for operand in operands))
+        return self._items.united(operand.bill for operand in operands), read
+
+    def _pruned(self, offers: list[Form]) -> list[Form]:
+        """Each form once, within the limits: of those that read the same lists, those that cost least, and the one that
+        costs least if rows fit in local memory.
+
+        One that mentions more indices than others is usable in fewer places; it does not take theirs. Where there
+        are too many, the best for every set of lists come before the second best for any, so that no way to split a
+        program into kernels is lost to algebra; and what it takes to make the lists that are read counts.
+        """
+        distinct: dict[Term, Form] = {}
+        for offer in offers:
+            known = distinct.setdefault(offer.term, offer)
+            if offer.bill.estimate < known.bill.estimate:
+                distinct[offer.term] = offer
+        favourites = {form.term for form in _cheapest_keeping(distinct.values())}
+        ranked: list[tuple[int, Form]] = []
+        alike: dict[frozenset[str], list[Form]] = {}
+        for offer in _in_order(distinct.values(), _estimate):
+            rivals = alike.setdefault(offer.lists_read, [])
+            count = sum(_serves_for(other, offer) for other in rivals)
+            if count < self._limits.of_same_reads or offer.term in favourites:
+                ranked.append((count, offer))
+                rivals.append(offer)
+            else:
+                self.is_complete = False
+        if len(ranked) > self._limits.in_all:
+            self.is_complete = False
+            ranked.sort(key=self._rank_among_many)
+        return _in_order([form for _, form in ranked[: self._limits.in_all]], _estimate)
+
+    def _rank_among_many(self, entry: tuple[int, Form]) -> tuple[int, bool, int]:
+        """How soon a form is left out; the best that reads no list never, for the report compares plans with it."""
+        rivals, form = entry
+        return (rivals, bool(form.lists_read), form.bill.estimate + self._to_make(form.lists_read))
+
+    def _to_make(self, lists_read: frozenset[str]) -> int:
+        """What it takes to make lists from scratch, each by a kernel of its own but with what they share made once."""
+        if lists_read not in self._making:
+            parts = self._items.united(self._items.parts(self._lists.from_scratch(name)) for name in lists_read)
+            tensors = [self._lists.by_name[name].tensor for name in lists_read]
+            stores = [exact(self._costs.launch + self._costs.store(tensor)) for tensor in tensors if tensor]
+            self._making[lists_read] = sum(stores) + parts.estimate
+        return self._making[lists_read]
+
+    def kernels_of(self, name: str) -> tuple[KernelForm, ...]:
+        """The kernels that could store a list, or all lists of a pair, in order of the estimate."""
+        stores = self._lists.stored_as(name)
+        found: dict[Term, KernelForm] = {}
+        for form in self._list_forms(self._lists.by_name[name].identifier) if stores else ():
+            outputs = list(stored_blocks(form.term))
+            scoped = all(body.free <= frozenset(indices) for indices, body in outputs)
+            # A value computed from its own stored list is only a copy of it.
+            if scoped and not form.lists_read.intersection(stores):
+                stored = [self._lists.as_stored(n, indices) for n, (indices, _) in zip(stores, outputs, strict=True)]
+                own = self._costs.launch + sum(map(self._costs.store, stored))
+                bill = form.bill
+                estimate, keeping, bound = (
+                    own + cost * UNIT for cost in (bill.estimate, bill.keeping, self._items.least(bill))
+                )
+                found[form.term] = KernelForm(stores, form.term, estimate, keeping, bound, form.lists_read)
+        return tuple(sorted(found.values(), key=lambda kernel: kernel.order))
+
+    def _list_forms(self, identifier: int) -> list[Form]:
+        """The forms of a list, which may be one of pairs; those of a block are its own."""
+        if self._lists.is_block(identifier):
+            return self._found[identifier]
+        if identifier not in self._of_lists:
+            offers: list[Form] = []
+            for node in self._graph.classes[identifier].nodes:
+                if isinstance(node.head, Map | Stored | Pair):
+                    for operands, chosen in self._agreeing([self._list_forms(child) for child in node.children]):
+                        term = node.build(tuple(operand.term for operand in operands))
+                        bill, read = self._of_operands(operands)
+                        offers.append(Form(term, bill, chosen, read))
+            self._of_lists[identifier] = self._pruned(offers)
+        return self._of_lists[identifier]
+
+
+def stored_blocks(term: Term, indices: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Term]]:
+    """What a list's term stores: the indices and the block at them, of each of a pair's lists."""
+    match term:
+        case Map(index, body):
+            yield from stored_blocks(body, (*indices, index))
+        case Stored(value):
+            yield from stored_blocks(value, indices)
+        case Pair(first, second):
+            yield from stored_blocks(first, indices)
+            yield from stored_blocks(second, indices)
+        case _:
+            yield indices, term
+
+
+def _serves_for(one: Form, other: Form) -> bool:
+    """Whether a form can be used wherever another can that reads the same lists: it mentions no more indices."""
+    return one.term.free <= other.term.free
+
+
+def _cheapest_keeping(offers: Iterable[Form]) -> list[Form]:
+    """For every set of lists read the form that costs least if all that is needed again is kept local."""
+    found: dict[frozenset[str], list[Form]] = {}
+    for offer in _in_order(offers, _keeping):
+        rivals = found.setdefault(offer.lists_read, [])
+        if not any(_serves_for(other, offer) for other in rivals):
+            rivals.append(offer)
+    return [form for forms in found.values() for form in forms]
+
+
+def _estimate(form: Form) -> int:
+    return form.bill.estimate
+
+
+def _keeping(form: Form) -> int:
+    return form.bill.keeping
+
+
+def _in_order(forms: Iterable[Form], cost: Callable[[Form], int]) -> list[Form]:
+    """Cheapest first; ties are broken by structure, which no renaming or reordering of rules changes."""
+    forms = list(forms)
+    alike = Counter(map(cost, forms))
+    return sorted(forms, key=lambda form: (cost(form), form.term.digest if alike[cost(form)] > 1 else ""))
+
+
+def _operands_first(graph: FrozenGraph, identifiers: list[int]) -> list[int]:
+    """Classes after the classes of their nodes' operands, except around cycles."""
+    order: dict[int, None] = {}
+    entered: set[int] = set()
+    for start in identifiers:
+        stack = [(start, False)]
+        while stack:
+            identifier, done = stack.pop()
+            if done:
+                order.setdefault(identifier)
+            elif identifier not in entered:
+                entered.add(identifier)
+                stack.append((identifier, True))
+                stack += [(child, False) for node in graph.classes[identifier].nodes for child in node.children]
+    wanted = frozenset(identifiers)
+    return [identifier for identifier in order if identifier in wanted]

@@ -1,0 +1,177 @@
+"""The walk through plans, best first: which makers together store every list that is wanted, at the costs given.
+
+Lists are bits of a number, so that sets of them are quickly compared. A maker stands for the kernels that store the
+same lists and read the same; a partial plan has makers for some lists and others pending. Of partial plans that can
+only be completed alike, the cheapest stands for all: what is left to do depends on what is pending, and on what is
+stored only as far as it could be wanted or stored again. So a walk looks at few plans even where there are very many.
+What a kernel costs, and when it is scheduled, is for `search.py` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import inf
+
+from bbrewrite.core.bits import places
+from bbrewrite.plan.extraction.parts import reachable
+
+# Partial plans looked at in one walk, at most.
+STEPS = 20_000
+
+type _Rank = tuple[int, int, float]
+
+
+@dataclass(frozen=True)
+class Maker:
+    """The lists that kernels store together, and those that they read, as bits."""
+
+    stores: int
+    reads: int
+
+
+class ListBits:
+    """A bit for each list: a list has a higher one than those that its makers may need, except where each may need
+    the other. So what is expanded from the highest on is seldom wanted again.
+    """
+
+    def __init__(self, names: Iterable[str], kernels: Iterable[tuple[frozenset[str], frozenset[str]]]) -> None:
+        """`kernels` are the lists that one stores, and those that it reads."""
+        needed: dict[str, set[str]] = {name: set() for name in names}
+        for stores, reads in kernels:
+            for name in stores:
+                needed[name] |= stores | reads
+        behind = {name: reachable(name, needed) for name in needed}
+        ordered = sorted(behind, key=lambda name: (len(behind[name]), name))
+        self._place = {name: place for place, name in enumerate(ordered)}
+        self._behind = [self.of(behind[name]) for name in ordered]
+
+    def of(self, names: Iterable[str]) -> int:
+        """Lists as bits."""
+        return sum(1 << self._place[name] for name in set(names))
+
+    def behind(self, lists: int) -> int:
+        """All lists that plans for some lists may store or read."""
+        found = 0
+        for place in places(lists):
+            found |= self._behind[place]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PartialPlan:
+    """Some makers of a plan with what they cost, the lists that they store, and those that are wanted besides."""
+
+    makers: tuple[Maker, ...]
+    seconds: float
+    stored: int
+    pending: int
+
+    def with_maker(self, maker: Maker, seconds: float) -> PartialPlan | None:
+        """One more maker; None where it stores what another stores, or a list would be made, through others, from
+        itself.
+        """
+        if maker.stores & self.stored or (maker.reads & self.stored and self._needs(maker.reads) & maker.stores):
+            return None
+        stored = self.stored | maker.stores
+        return PartialPlan(
+            (*self.makers, maker), self.seconds + seconds, stored, (self.pending | maker.reads) & ~stored
+        )
+
+    def _needs(self, lists: int) -> int:
+        """Lists, and all from which they are made here."""
+        found, waiting = lists, lists & self.stored
+        while waiting:
+            more = 0
+            for maker in self.makers:
+                if maker.stores & waiting:
+                    more |= maker.reads
+            waiting = more & self.stored & ~found
+            found |= more
+        return found
+
+    @property
+    def least_size(self) -> tuple[int, int]:
+        """How many lists a plan with these makers stores at least, and by how many kernels."""
+        return ((self.stored | self.pending).bit_count(), len(self.makers) + bool(self.pending))
+
+
+class Walk:
+    """Whole plans for the lists wanted that cost less than the ceiling, cheapest first; with `fewest_lists` those that
+    store fewest lists, by fewest kernels, come first. As far as the limit of steps allows.
+
+    With `best_only` the first plan is all that is asked for, and plans that another stands for are left out.
+    """
+
+    def __init__(
+        self,
+        lists: ListBits,
+        seconds: Mapping[Maker, float],
+        wanted: int,
+        ceiling: float,
+        fewest_lists: bool = False,
+        best_only: bool = True,
+    ) -> None:
+        self._lists = lists
+        self._ceiling = ceiling
+        self._fewest_lists = fewest_lists
+        self._best_only = best_only
+        self._makers: dict[int, list[tuple[Maker, float]]] = {}
+        for maker, cost in seconds.items():
+            for place in places(maker.stores):
+                self._makers.setdefault(place, []).append((maker, cost))
+        self._least = {
+            place: min(cost / maker.stores.bit_count() for maker, cost in makers)
+            for place, makers in self._makers.items()
+        }
+        self._least_of_pending: dict[int, float] = {}
+        self._behind_pending: dict[int, int] = {}
+        self._cheapest: dict[object, float] = {}
+        self._queue: list[tuple[_Rank, int, PartialPlan]] = []
+        self._pushed = 0
+        self._push(PartialPlan((), 0.0, 0, wanted))
+
+    def plans(self) -> Iterator[PartialPlan]:
+        """The plans in order."""
+        for _ in range(STEPS):
+            if not self._queue:
+                return
+            _, _, partial = heappop(self._queue)
+            if not partial.pending:
+                yield partial
+            elif not self._best_only or self._is_first_of_its_kind(partial):
+                for maker, seconds in self._makers.get(partial.pending.bit_length() - 1, ()):
+                    successor = partial.with_maker(maker, seconds)
+                    if successor is not None:
+                        self._push(successor)
+
+    @property
+    def bound_left(self) -> float:
+        """What none of the plans undercuts that were not looked at."""
+        return min((rank[-1] for rank, _, _ in self._queue), default=inf)
+
+    def _push(self, partial: PartialPlan) -> None:
+        bound = partial.seconds + self._least_for(partial.pending)
+        if bound < self._ceiling:
+            lists, kernels = partial.least_size if self._fewest_lists else (0, 0)
+            self._pushed += 1
+            heappush(self._queue, ((lists, kernels, bound), self._pushed, partial))
+
+    def _least_for(self, pending: int) -> float:
+        """What no makers of lists undercut: shares of one maker add up to what it costs."""
+        if pending not in self._least_of_pending:
+            self._least_of_pending[pending] = sum(self._least.get(place, inf) for place in places(pending))
+        return self._least_of_pending[pending]
+
+    def _is_first_of_its_kind(self, partial: PartialPlan) -> bool:
+        """Whether no partial plan that is no dearer can be completed in the same ways."""
+        if partial.pending not in self._behind_pending:
+            self._behind_pending[partial.pending] = self._lists.behind(partial.pending)
+        seen_again = partial.stored & self._behind_pending[partial.pending]
+        makers = frozenset(maker for maker in partial.makers if maker.stores & seen_again)
+        kind = (partial.pending, seen_again, makers)
+        if self._cheapest.get(kind, inf) <= partial.seconds:
+            return False
+        self._cheapest[kind] = partial.seconds
+        return True

@@ -1,0 +1,31 @@
+"""What scheduling a kernel comes to: what runs, what the cost model says of it, and the choices that made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bbrewrite.core.indices import Index
+from bbrewrite.core.programs import Tensor
+from bbrewrite.plan.choices import ScheduleChoice
+from bbrewrite.plan.costs.cost import Cost
+from bbrewrite.plan.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A kernel with the cost that the model gives it; `notes` are sentences on what local memory did not allow.
+
+    Where its reduction is split over a GPU there are two kernels, with `buffers` between them, whose first index is
+    `shares`; `choice` has the choices that made one kernel, and is None for two.
+    """
+
+    kernels: tuple[Kernel, ...]
+    costs: tuple[Cost, ...]
+    choice: ScheduleChoice | None
+    notes: tuple[str, ...]
+    buffers: tuple[Tensor, ...] = ()
+    shares: Index | None = None
+
+    @property
+    def seconds(self) -> float:
+        return sum(cost.seconds for cost in self.costs)
