@@ -98,6 +98,18 @@ def test_floating_point_arithmetic(instruction: str, expected: np.ndarray) -> No
     np.testing.assert_allclose(found, expected, rtol=3e-7)
 
 
+@pytest.mark.parametrize("kind", ["s8", "s16", "s32", "u8", "u16", "u32"])
+def test_a_load_extends_values_to_the_whole_register(kind: str) -> None:
+    out = np.zeros(32, np.uint32)
+    report = run(
+        f"ld.global.{kind} %rd6, [%rd1];\nshr.u64 %rd7, %rd6, 32;\nst.global.u32 [%rd2], %rd7;",
+        [_INTEGERS, Output(out)],
+    )
+    assert report.ok, report.faults
+    narrow = _INTEGERS.view(np.dtype(f"{'i' if kind[0] == 's' else 'u'}{int(kind[1:]) // 8}"))[:: 32 // int(kind[1:])]
+    np.testing.assert_array_equal(out.view(np.int32), np.where(narrow.astype(np.int64) < 0, -1, 0))
+
+
 def test_directed_rounding_never_passes_the_exact_value() -> None:
     down = _computed("mul.rm.f32 %f3, %f2, 0f3DCCCCCD;", _FLOATS, "f32", np.float32)
     up = _computed("mul.rp.f32 %f3, %f2, 0f3DCCCCCD;", _FLOATS, "f32", np.float32)

@@ -137,7 +137,7 @@ class Execution : protected Transfers {
     for (int k = 0; k < at.count; ++k) {
       Bits value = 0;
       std::memcpy(&value, launch_.parameters + at.offset + k * size, size);
-      for (int lane = 0; lane < lanes; ++lane) if (active >> lane & 1) set(warp, at.operands[k], lane, kept(integer(value, at.type), at.type));
+      for (int lane = 0; lane < lanes; ++lane) if (active >> lane & 1) set(warp, at.operands[k], lane, Bits(integer(value, at.type)));
     }
   }
 

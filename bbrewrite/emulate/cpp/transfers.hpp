@@ -112,7 +112,7 @@ class Transfers {
       for (int k = 0; k < at.count; ++k) {
         Bits value = 0;
         if (found) std::memcpy(&value, found + k * size, size);
-        set(warp, at.operands[k], lane, kept(integer(value, at.type), at.type));
+        set(warp, at.operands[k], lane, Bits(integer(value, at.type)));
       }
     }
     if (at.mode == mode::k_shared) count_conflicts(starts, count, size * at.count);
