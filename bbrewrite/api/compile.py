@@ -6,22 +6,20 @@ compiles. Nothing is checked against the reference here: that is what `bbrewrite
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
+from bbrewrite.api.choices import Rules, numbers_by_index, program_source, rule_sources
 from bbrewrite.api.program import Program, Runner
 from bbrewrite.api.record import CompileRequest, Record
-from bbrewrite.core.spans import Source
-from bbrewrite.lang.sources import read_rule_sources, read_source
+from bbrewrite.limits import checked_threads
 from bbrewrite.resources import resource_directory
 from bbrewrite.runtime.cache import ASKED, TUNED, cached_product, content_key, note, noted
 from bbrewrite.runtime.library import CompiledProgram, default_threads
 
 if TYPE_CHECKING:
     from bbrewrite.api.device import DeviceProgram
-
-type Rules = str | Path | Sequence[str | Path]
 
 _LIBRARY = "library.so"
 _RECORD = "record.json"
@@ -68,42 +66,35 @@ def compile(
     `program` is the path of a file, or the text itself (a string of several lines); so are `rules`, which may also be a
     directory or a sequence of these: by default the rules that come with bbrewrite, and `()` for none. The plan is made
     for the extents that the program declares, `sizes` gives others, `blocks` fixes block sizes; `threads` is by default
-    the number of processors. With `fast_math`, rules that lose accuracy take part. The target "numpy" needs no
-    compiler. The target "cuda" takes arrays of PyTorch, CuPy and others where they lie on the GPU; with `tf32` products
-    of f32 are done on tensor cores, their operands rounded. What `bbrewrite bench --tune` found is used for the target
-    "cpp", unless `tuned` is false.
+    the number of processors. Extents are 0 or more, block sizes 1 or more, threads 1 to 1024; integers of NumPy do as
+    well. With `fast_math`, rules that lose accuracy take part. The target "numpy" needs no compiler. The target "cuda"
+    takes arrays of PyTorch, CuPy and others where they lie on the GPU; with `tf32` products of f32 are done on tensor
+    cores, their operands rounded. What `bbrewrite bench --tune` found is used for the target "cpp", unless `tuned` is
+    false.
 
-    Raises InputError for a fault of program, rules or choices, CompilerMissing where there is no compiler for the
-    target, and GpuMissing where there is no GPU.
+    Raises TypeError for an argument of another type and ValueError for a number out of its range, an unknown target, an
+    empty path, and `tf32` for another target than "cuda"; these name the argument, and the index that a number is for.
+    Raises InputError for a fault of the program or the rules, and for an index that the program does not have,
+    CompilerMissing where there is no compiler for the target, and GpuMissing where there is no GPU.
     """
-    found = _rule_sources(resource_directory("rules") if rules is None else rules)
-    sized, blocked = dict(sizes or {}), dict(blocks or {})
-    request = CompileRequest(
-        _source(program), found, sized, blocked, threads or default_threads(), fast_math, tuned=tuned
-    )
     if target not in ("cpp", "numpy", "cuda"):
         raise ValueError(f'the target must be "cpp", "numpy" or "cuda", not {target!r}')
+    if tf32 and target != "cuda":
+        raise ValueError(f'tf32 is for the target "cuda", not {target!r}')
+    request = CompileRequest(
+        sizes=numbers_by_index("sizes", sizes, 0),
+        blocks=numbers_by_index("blocks", blocks, 1),
+        threads=default_threads() if threads is None else checked_threads(threads),
+        fast_math=bool(fast_math),
+        tuned=bool(tuned),
+        program=program_source(program),
+        rules=rule_sources(resource_directory("rules") if rules is None else rules),
+    )
     if target == "cuda":
         from bbrewrite.api.device import DeviceProgram
 
-        return DeviceProgram(request, tf32)
-    if tf32:
-        raise ValueError(f'tf32 is for the target "cuda", not {target!r}')
+        return DeviceProgram(request, bool(tf32))
     return Program(request, _for_cpp if target == "cpp" else _for_numpy)
-
-
-def _source(text_or_path: str | Path) -> Source:
-    if isinstance(text_or_path, str) and "\n" in text_or_path:
-        return Source("<text>", text_or_path)
-    return read_source(text_or_path)
-
-
-def _rule_sources(rules: Rules) -> tuple[Source, ...]:
-    if isinstance(rules, str | Path):
-        if isinstance(rules, str) and "\n" in rules:
-            return (Source("<rules>", rules),)
-        return tuple(read_rule_sources(rules))
-    return tuple(source for part in rules for source in _rule_sources(part))
 
 
 def _for_cpp(request: CompileRequest) -> tuple[Record, Runner]:

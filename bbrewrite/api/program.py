@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bbrewrite.api.binding import bind, extents_of, named_weights
 from bbrewrite.api.record import CompileRequest, Record
 from bbrewrite.assumed_facts import first_exception
+from bbrewrite.limits import checked_threads
 from bbrewrite.runtime.signature import Argument
 
 type Array = npt.NDArray[Any]
@@ -43,9 +44,9 @@ class Program:
     a tuple of arrays where the program has several outputs; `out` gives the memory to write to. Calls from several
     threads may run at once, and do not hold Python's global lock.
 
-    Raises TypeError for a wrong number of arrays, ValueError where an array does not fit or contradicts an `assume`,
-    and InputError where extents make a read leave its tensor, differ where a read needs them equal, or are other
-    numbers of iterations than were planned for.
+    Raises TypeError for a wrong number of arrays, ValueError where an array does not fit or contradicts an `assume` and
+    for `threads` that are not 1 to 1024, and InputError where extents make a read leave its tensor, differ where a read
+    needs them equal, or are other numbers of iterations than were planned for.
     """
 
     def __init__(self, request: CompileRequest, load: Load, weights: Mapping[str, Array] | None = None) -> None:
@@ -94,10 +95,10 @@ class Program:
         threads: int | None = None,
         **named: Any,
     ) -> Any:
+        threads = self._request.threads if threads is None else checked_threads(threads)
         passed = self._bind(arrays, named)
         extents = self._extents(passed)
         memory = self._memory(out)
-        threads = self._request.threads if threads is None else threads
         if self._fits(extents):
             found = self._runner.run({**passed, **self._prepared}, extents, threads, memory)
         else:

@@ -16,6 +16,7 @@ import click
 from bbrewrite import __version__
 from bbrewrite.cli.exit_codes import INPUT_AT_FAULT, INTERNAL_FAULT, INTERRUPTED, TOOL_MISSING
 from bbrewrite.cli.options import parse_blocks, parse_inputs, parse_seconds, parse_sizes
+from bbrewrite.limits import MOST_THREADS
 
 # What the system says where output cannot be written: the disk or the quota is full, or the device broken.
 _WRITE_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -111,9 +112,15 @@ _SIZES = _options(
         "--block", "blocks", multiple=True, callback=parse_blocks, metavar="m=32", help="Its block size; repeatable."
     ),
 )
+_THREADS = click.option(
+    "--threads",
+    type=click.IntRange(1, MOST_THREADS),
+    metavar="COUNT",
+    help="Processors to use; by default all.",
+)
 _FUSION = _options(
     _SIZES,
-    click.option("--threads", type=click.IntRange(1, 1024), metavar="COUNT", help="Processors to use; by default all."),
+    _THREADS,
     click.option("--fast-math", is_flag=True, help="Also use rules that lose accuracy in floating point."),
     click.option("--no-tuned", "tuned", flag_value=False, default=True, help="Plan without what `bench --tune` found."),
 )
@@ -319,7 +326,7 @@ def bench(**options: Any) -> None:
 
 @cli.command()
 @click.option("--measure", is_flag=True, help="Measure this machine, and plan for it from now on.")
-@click.option("--threads", type=click.IntRange(1, 1024), metavar="COUNT", help="Processors to use; by default all.")
+@_THREADS
 def target(**options: Any) -> None:
     """Print the description of this machine by which plans are priced."""
     from bbrewrite.cli.target import target_command

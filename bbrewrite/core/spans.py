@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Source:
-    """A text and the name under which the user knows it (a path, or "<text>")."""
+    """A text and the name under which the user knows it (a path, or "<program>")."""
 
     name: str
     text: str

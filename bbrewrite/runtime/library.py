@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bbrewrite.limits import MOST_THREADS, checked_threads
 from bbrewrite.runtime.signature import Argument, Signature
 
 type Array = npt.NDArray[Any]
@@ -71,6 +72,7 @@ class CompiledProgram:
 
         Raises ValueError where such an array is not of the weight's type and rank.
         """
+        threads = checked_threads(threads)
         ready: dict[str, Array | PackedWeight] = dict(arrays)
         for argument in self.signature.inputs:
             if not argument.preparation or argument.name not in arrays:
@@ -98,10 +100,9 @@ class CompiledProgram:
 
         `arrays` gives inputs and weights, those that the program wants packed as `prepare` made them; `extents` the
         extents of root indices, `out` arrays to write outputs to: dense, of the output's type and shape, and apart from
-        all inputs. Raises ValueError where one does not fit.
+        all inputs. Raises ValueError where one does not fit, and for fewer than 1 or more than 1024 threads.
         """
-        if threads < 1:
-            raise ValueError(f"the number of threads must be at least 1, not {threads}")
+        threads = checked_threads(threads)
         try:
             sizes = tuple([extents[index] for index in self.signature.extents])
         except KeyError as missing:
@@ -195,5 +196,6 @@ def _address(array: Array) -> int:
 
 
 def default_threads() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The processors that this process may use, up to the most threads that may be asked for."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(count, MOST_THREADS)

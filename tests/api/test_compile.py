@@ -113,7 +113,7 @@ def test_arrays_that_do_not_fit() -> None:
         ((x, w, b.astype(np.float64)), {}, ValueError, "b is of type float64, but float32 is needed"),
         ((x, w, "b"), {}, ValueError, "b must be an array, not str"),
         ((x, w, b), {"out": x}, ValueError, "the array for Y must be dense"),
-        ((x, w, b), {"threads": -1}, ValueError, "at least 1"),
+        ((x, w, b), {"threads": -1}, ValueError, "threads must be a whole number from 1 to 1024, not -1"),
     ]
     for arrays, named, kind, message in faults:
         with pytest.raises(kind, match=message):
