@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 # Saturation imports its engine when first used; here it is imported at once, so that it counts as import time.
@@ -18,6 +19,9 @@ from bbrewrite.plan.target import Target, gpu_target
 from bbrewrite.request import Request, make_request, read_program
 from bbrewrite.rules.load import load_rules
 from bbrewrite.timing import timed
+
+# Parameters that other targets have no use for, and how the user writes them.
+_FOR_GPUS = {"architecture": "--gpu", "tf32": "--tf32", "emulate": "--emulate"}
 
 
 def read_request(rules: Path, program: Path, **choices: Any) -> tuple[Request, float]:
@@ -41,9 +45,11 @@ def progress() -> Generator[Callable[[str], None]]:
 
 
 def asked_gpu(target: str, architecture: str, tf32: bool) -> Target | None:
-    """The GPU that is planned for; None for the other targets, which have no tensor cores to round for."""
+    """The GPU that is planned for; None for the other targets, for which options of GPUs are refused."""
     if target == "cuda":
         return gpu_target(architecture, tf32)
-    if tf32:
-        raise click.UsageError("--tf32 is for the target cuda")
+    context = click.get_current_context()
+    for name, option in _FOR_GPUS.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} is for the target cuda")
     return None

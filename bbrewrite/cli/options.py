@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-_LARGEST = 2**62  # index arithmetic is 64-bit
+from bbrewrite.limits import LARGEST_EXTENT
 
 
 def parse_sizes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
@@ -42,7 +42,7 @@ def _pairs(texts: tuple[str, ...], form: str) -> dict[str, str]:
         if not (name and value):
             raise click.BadParameter(f"{text!r} is not of the form {form}")
         if name in found:
-            raise click.BadParameter(f"{name} is given twice")
+            raise click.BadParameter(f"{name!r} is given twice")
         found[name] = value
     return found
 
@@ -52,7 +52,7 @@ def _number(text: str, minimum: int) -> int:
     if not (digits.isascii() and digits.isdigit()):
         raise click.BadParameter(f"{text!r} is not a whole number")
     # Thousands of digits would be slow to convert, and more than 64 bits hold in any case.
-    if len(digits) > 20 or int(text) > _LARGEST:
+    if len(digits) > 20 or int(text) > LARGEST_EXTENT:
         raise click.BadParameter(f"{text!r} is too large")
     if int(text) < minimum:
         raise click.BadParameter(f"{text!r} is less than {minimum}")

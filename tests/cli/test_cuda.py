@@ -67,10 +67,17 @@ def test_over_nothing(bbrewrite: Command, rules: Path, scaled_sum: Path, sizes: 
     assert json.loads(result.stdout)["ok"] is True
 
 
-def test_tf32_is_for_gpus(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
-    result = bbrewrite("run", rules, scaled_sum, "--tf32")
+@pytest.mark.parametrize("option", ["--tf32", "--gpu sm_80", "--gpu sm_90", "--emulate"])
+@pytest.mark.parametrize("command", ["run", "bench", "run --target numpy", "codegen -o out"])
+def test_options_of_gpus_are_for_gpus(
+    bbrewrite: Command, rules: Path, scaled_sum: Path, command: str, option: str
+) -> None:
+    if command.startswith("codegen") and option == "--emulate":
+        option = "--gpu=sm_90"  # nothing is run
+    result = bbrewrite(*command.split(), rules, scaled_sum, "--size", "m=3", *option.split())
     assert result.exit_code == 2
-    assert "--tf32 is for the target cuda" in result.stderr
+    assert f"{option.split()[0].split('=')[0]} is for the target cuda" in result.stderr
+    assert not Path("out").exists()
 
 
 def test_bench_needs_a_gpu(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
