@@ -77,7 +77,8 @@ def _starts(lines: list[str]) -> list[int]:
 
 def _range_at_fault(error: UnexpectedInput, lines: list[str], starts: list[int]) -> tuple[int, int]:
     """The lines of the item that a fault is in, first and behind the last; some line of them is not empty."""
-    number = _line(error, len(lines))
+    # What is missing at the end, or in an item that was taken out, is missing in what was written last before.
+    number = max((k for k in range(_line(error, len(lines)) + 1) if lines[k].strip()), default=0)
     before, after = [start for start in starts if start <= number], [start for start in starts if start > number]
     first, last = before[-1], after[0] if after else len(lines)
     if number == first and _is_first_word(error) and (_KEYWORD.match(lines[first]) or _ATTRIBUTE.match(lines[first])):

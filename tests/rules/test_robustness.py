@@ -52,6 +52,17 @@ def _read(text: str) -> RuleSet | tuple[Diagnostic, ...]:
         return error.diagnostics
 
 
+def test_an_unfinished_item_before_one_that_is_taken_out() -> None:
+    text = "\n\n".join(_ITEMS[:2])
+    lines = text.split("\n")
+    for number in range(1, len(lines)):
+        cut = "\n".join(lines[:number])
+        for behind in ("\n          rule r\ny)", "\nrule r\n  y =>", "\nmonoid", "\n@", "\n\n\n"):
+            for beside in ("", " (", " =>"):
+                found = _read(cut + beside + behind)
+                assert isinstance(found, RuleSet) or all(message.span for message in found)
+
+
 @settings(max_examples=600, deadline=None)
 @given(st.integers(0, 2**32))
 def test_changed_rules(seed: int) -> None:
