@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bbrewrite.core.elements import Element, wider
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.terms import Cast, Term
+from bbrewrite.core.terms import Cast, Term, rewrite_bottom_up
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import Kernel, Let, Update, walk_statements
 
@@ -37,13 +37,11 @@ class NaturalTypes:
 
     def element(self, term: Term) -> Element | None:
         """The type that a term comes from."""
-        return self._typing.block(self._without_rounding(term)).element
+        return self._typing.block(rewrite_bottom_up(term, self._without_rounding)).element
 
     def _without_rounding(self, term: Term) -> Term:
         """What a sum that is held as f64 is rounded to for the blocks beside it says nothing of where it comes from."""
-        inner = term.with_children(tuple(self._without_rounding(child) for child in term.children))
         if not isinstance(term, Cast) or term.element != Element.F32.value:
-            return inner
+            return term
         is_held_wide = self._held.block(term.value).element is Element.F64
-        is_rounding = is_held_wide and self._typing.block(inner.children[0]).element is not Element.F64
-        return inner.children[0] if is_rounding else inner
+        return term.value if is_held_wide and self._typing.block(term.value).element is not Element.F64 else term

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bbrewrite.core.addresses import Address
-from bbrewrite.core.elements import Element, wider
+from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption, Role, Tensor
 from bbrewrite.core.terms import At, Cast, Read, Size, Term, walk
-from bbrewrite.core.types import BlockType, BlockTypeError, Type, Typing
+from bbrewrite.core.types import BlockType, Type, Typing
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.egraph.vocabulary import Constructor, attributes_of, constructor_of, read_text
 
@@ -60,7 +60,7 @@ def spell_program(
         for term in walk(root):
             if term in spelled.globals:
                 continue
-            constructor = constructor_of(term, is_rounding(term, typing))
+            constructor = constructor_of(term, isinstance(term, Cast) and _is_rounding(term, typing))
             spelled.constructors.add(constructor)
             operands = [spelled.globals[child] for child in term.children]
             attributes = attributes_of(_with_root_size(term, indices), index_number)
@@ -101,17 +101,8 @@ def _is_scalar(found: Type) -> bool:
     return isinstance(found, BlockType) and not found.axes
 
 
-def is_rounding(term: Term, typing: Typing) -> bool:
-    """Whether a term is a cast from float to float that keeps no more: a value that stays local need not be rounded.
-
-    A cast to a wider type stays: it says that what is computed from the value is not rounded to the narrow one.
-    """
-    if not isinstance(term, Cast):
-        return False
-    try:
-        found = typing.of(term.value)
-    except BlockTypeError:  # of a term that explanations piece together from classes
-        return False
+def _is_rounding(term: Cast, typing: Typing) -> bool:
+    """Whether a cast goes from float to float, so that a value that stays local need not be rounded."""
+    found = typing.of(term.value)
     source = found.element if isinstance(found, BlockType) else None
-    target = Element(term.element)
-    return target.is_float and source is not None and source.is_float and wider(source, target) is source
+    return Element(term.element).is_float and source is not None and source.is_float

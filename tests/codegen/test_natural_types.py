@@ -37,14 +37,3 @@ def test_the_type_that_a_shifted_block_comes_from(
     store = body[-1].body[0]
     assert isinstance(store, Store)
     assert NaturalTypes(kernel, builtin_table()).element(store.expression) is natural
-
-
-def test_a_declared_type_is_no_rounding() -> None:
-    sums, mean = block("sums", "m", element=F64), block("mean", "m")
-    body = (
-        Let(sums, Number(0.0)),
-        Loop("k", (add_to(sums, op("row_sum", read("A", "m", "k"))),)),
-        Let(mean, Cast("f32", Cast("f32", use(sums)))),
-    )
-    (kernel,) = single("declared", indices(m=16, k=16), "m", body, tensor("A", "m k", BF16)).kernels
-    assert NaturalTypes(kernel, builtin_table()).element(use(mean)) is F32
