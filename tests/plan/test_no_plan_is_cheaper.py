@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +14,7 @@ from bbrewrite.plan.planner import PROMISED_AT_LEAST, TOLERANCE
 from bbrewrite.request import make_request
 from tests.lower.random_programs import programs
 from tests.plan.pipelines import shipped_rules
+from tests.plan.processes import printed_in_processes
 
 # Nearer than this a plan of fewer buffers is as good, or the search for a cheaper one is not begun.
 NEAR = (1 + TOLERANCE) * (1 + TOLERANCE + PROMISED_AT_LEAST)
@@ -50,16 +47,4 @@ def test_a_large_program_has_the_same_plan_in_every_process() -> None:
         "fusion = fuse(make_request(program, rules, threads=2))\n"
         "print(print_kernel_program(fusion.fused.kernels, rules.table))\n"
     )
-    root = Path(__file__).parents[2]
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=root,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(outputs) == 1
+    assert len(printed_in_processes(script)) == 1

@@ -22,17 +22,17 @@ def test_the_environment_names_the_directory(tmp_path: Path, monkeypatch: pytest
     assert cache_directory().name == "bbrewrite"
 
 
-def test_a_users_files_lie_where_the_system_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_files_lie_where_the_system_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("BBREWRITE_CACHE_DIR", "BBREWRITE_CONFIG_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.platform", "linux")
-    assert cache_directory() == Path("/home/ada/.cache/bbrewrite")
-    assert configuration_directory() == Path("/home/ada/.config/bbrewrite")
+    assert cache_directory() == tmp_path / ".cache/bbrewrite"
+    assert configuration_directory() == tmp_path / ".config/bbrewrite"
     monkeypatch.setattr("sys.platform", "darwin")
-    assert cache_directory() == Path("/home/ada/Library/Caches/bbrewrite")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/scratch")
-    assert cache_directory() == Path("/scratch/bbrewrite")
+    assert cache_directory() == tmp_path / "Library/Caches/bbrewrite"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "scratch"))
+    assert cache_directory() == tmp_path / "scratch/bbrewrite"
 
 
 def test_keys_tell_parts_apart() -> None:
