@@ -10,6 +10,8 @@ texts leave it out where it follows from the rest:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Apply, IndexValue, Term
 from bbrewrite.core.types import BlockType, BlockTypeError, Typing
@@ -54,7 +56,7 @@ def _is_spread_index(term: Term) -> bool:
     )
 
 
-class _Walk:
+class _Walk(ABC):
     """Visits trees of elementwise operators at their roots, everything else operand by operand.
 
     Memoised by term and the loops around it.
@@ -76,9 +78,9 @@ class _Walk:
         inner = loops if term.bound_index is None else (*(i for i in loops if i != term.bound_index), term.bound_index)
         return self._rebuilt(term, tuple(self.visit(child, inner) for child in term.children))
 
+    @abstractmethod
     def tree(self, root: Term, loops: tuple[str, ...]) -> Term:
         """The changed tree of elementwise operators."""
-        raise NotImplementedError
 
     def _rebuilt(self, term: Term, children: tuple[Term, ...]) -> Term:
         return term if children == term.children else term.with_children(children)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,15 +15,15 @@ from bbrewrite.plan.partition import Partition
 
 
 @dataclass(frozen=True)
-class PlanCosts:
+class PlanCosts(ABC):
     """What a plan's kernels cost, in order, and by what plans are compared: they need not be built for it."""
 
     costs: tuple[Cost, ...]
 
     @property
+    @abstractmethod
     def buffer_count(self) -> int:
         """How many lists are stored between kernels."""
-        raise NotImplementedError
 
     @property
     def seconds(self) -> float:
