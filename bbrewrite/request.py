@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable, builtin_table
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.inputs import GivenArray, load_arrays, resolve_extents
-from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean
+from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted, did_you_mean
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lang.sources import read_source
 from bbrewrite.lower.block_bounds import check_block_bounds
@@ -21,8 +21,11 @@ from bbrewrite.lower.block_folds import block_size_warnings
 from bbrewrite.lower.bounds import check_bounds, check_equal_extents
 from bbrewrite.lower.lowering import lower
 from bbrewrite.lower.repeats import expand_repeats
+from bbrewrite.lower.unused import unused_warnings
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.library import default_threads
+
+_WARNINGS_SHOWN = 3
 
 type Program = ArrayProgram | BlockProgram
 
@@ -80,7 +83,7 @@ def lowered(program: Program, table: OperatorTable) -> BlockProgram:
 
 def program_warnings(program: Program, table: OperatorTable) -> tuple[Diagnostic, ...]:
     """What is strange about a program that has a meaning, for the extents and blocks that it has."""
-    return () if isinstance(program, ArrayProgram) else block_size_warnings(program, table)
+    return unused_warnings(program) if isinstance(program, ArrayProgram) else block_size_warnings(program, table)
 
 
 def make_request(
@@ -97,14 +100,20 @@ def make_request(
     given = load_arrays(program, inputs)
     extents = resolve_extents(program, sizes, given)
     chosen = with_choices(program, extents, blocks)
+    indices, notes = cut_to_extents(chosen.indices, extents)
+    notes += _as_notes(program_warnings(replace(chosen, indices=indices), rules.table))
     if isinstance(chosen, ArrayProgram):
         chosen = expand_repeats(chosen)
         check_bounds(chosen, extents, rules.table)
     else:
         check_block_bounds(chosen, extents, rules.table)
-    indices, notes = cut_to_extents(chosen.indices, extents)
     chosen = replace(chosen, indices=indices)
-    notes += tuple(f"{warning.span}: {warning.message}" for warning in program_warnings(chosen, rules.table))
     processors = threads or default_threads()
     program_of_blocks = lowered(chosen, rules.table)
     return Request(chosen, program_of_blocks, rules, extents, given, processors, fast_math, notes, tuned)
+
+
+def _as_notes(warnings: Sequence[Diagnostic]) -> tuple[str, ...]:
+    shown = tuple(f"{warning.span}: {warning.message}" for warning in warnings[:_WARNINGS_SHOWN])
+    more = len(warnings) - len(shown)
+    return (*shown, f"{counted(more, 'more warning')}; `bbrewrite check` shows all") if more else shown

@@ -13,6 +13,7 @@ from bbrewrite.cli.exit_codes import WRONG_RESULT
 from bbrewrite.cli.explaining import explain_fusion
 from bbrewrite.cli.json_report import fusion_json
 from bbrewrite.cli.report import print_fusion
+from bbrewrite.cli.writing import make_directory, told_of_faults
 from bbrewrite.codegen.cpp.project import project_files
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.pipeline import Fusion, fuse
@@ -61,6 +62,7 @@ def codegen_command(target: str, architecture: str, tf32: bool, output: Path, **
     """Writes the fused program's source, header and build file to a directory."""
     gpu = asked_gpu(target, architecture, tf32)
     request, _ = read_request(**options)
+    make_directory(output, "-o")
     with progress() as step:
         step("saturating and planning")
         if gpu is not None:
@@ -71,11 +73,7 @@ def codegen_command(target: str, architecture: str, tf32: bool, output: Path, **
             fusion = fuse(request)
             kernels, unfused = fusion.fused.kernels, fusion.unfused.kernels
             files = project_files(kernels, request.rules.table, unfused, request.program.equal_extents)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
+    for name, text in files.items():
+        with told_of_faults(output / name, "-o"):
             (output / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"-o: cannot write {error.filename or output}: {error.strerror or error}"
-        raise InputError([Diagnostic("unwritable", message)]) from None
     click.echo(f"wrote {', '.join(files)} to {output}")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from bbrewrite.cli.derivations import CheckedDerivations, CheckedSteps, heading, rule_place, verdict_text
 from bbrewrite.cli.report import movement_rows
+from bbrewrite.cli.writing import told_of_faults
 from bbrewrite.core.printing import print_shared_program
 from bbrewrite.explain.derivation import Derivation
-from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.picture.build import picture_of
 from bbrewrite.picture.page import DerivationStep, DerivationText, Form, Page, render
 from bbrewrite.picture.svg import draw
@@ -19,12 +19,9 @@ from bbrewrite.plan.printing import print_kernel_program
 
 def write_html_report(path: Path, fusion: Fusion, derivations: CheckedDerivations) -> None:
     """Writes the page. Raises InputError where the file cannot be written."""
-    try:
-        path.write_text(html_report(fusion, derivations), encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            [Diagnostic("unwritable", f"--html: cannot write {path}: {error.strerror or error}")]
-        ) from None
+    page = html_report(fusion, derivations)
+    with told_of_faults(path, "--html"):
+        path.write_text(page, encoding="utf-8")
 
 
 def html_report(fusion: Fusion, derivations: CheckedDerivations) -> str:

@@ -7,7 +7,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -15,7 +14,7 @@ import click
 
 from bbrewrite import __version__
 from bbrewrite.cli.exit_codes import INPUT_AT_FAULT, INTERNAL_FAULT, INTERRUPTED, TOOL_MISSING
-from bbrewrite.cli.options import parse_blocks, parse_inputs, parse_seconds, parse_sizes
+from bbrewrite.cli.options import A_PATH, NonEmptyPath, parse_blocks, parse_inputs, parse_seconds, parse_sizes
 from bbrewrite.limits import MOST_THREADS
 
 # What the system says where output cannot be written: the disk or the quota is full, or the device broken.
@@ -102,8 +101,8 @@ def _options(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _
 
 
 _PATHS = "RULES is a .rules file or a directory of them, PROGRAM a .bb file."
-_RULES = click.argument("rules", type=click.Path(path_type=Path))
-_PROGRAM = click.argument("program", type=click.Path(path_type=Path))
+_RULES = click.argument("rules", type=A_PATH)
+_PROGRAM = click.argument("program", type=A_PATH)
 _SIZES = _options(
     click.option(
         "--size", "sizes", multiple=True, callback=parse_sizes, metavar="m=1000", help="An index's extent; repeatable."
@@ -180,7 +179,7 @@ def cli() -> None:
 @_RULES
 @_PROGRAM
 @_EXECUTION
-@click.option("--save", type=click.Path(path_type=Path), help="Directory to write each output to as NAME.npy.")
+@click.option("--save", type=A_PATH, help="Directory to write each output to as NAME.npy.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output instead of the report.")
 def run(**options: Any) -> None:
     """Fuse, generate, compile, run, compare with the reference, report."""
@@ -197,7 +196,7 @@ def run(**options: Any) -> None:
 @click.option("--explain", is_flag=True, help="The derivation of the plan, each step checked.")
 @click.option("--stats", is_flag=True, help="Tries, hits, time and new nodes of every rule.")
 @click.option("--snapshots", is_flag=True, help="The plans from which the cheapest was chosen.")
-@click.option("--html", type=click.Path(path_type=Path), help="A page to write: pictures of both forms, and the steps.")
+@click.option("--html", type=A_PATH, help="A page to write: pictures of both forms, and the steps.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output instead of the report.")
 def fuse(**options: Any) -> None:
     """Print the fused block program and its data movement."""
@@ -209,8 +208,8 @@ def fuse(**options: Any) -> None:
 
 @cli.command("why-not", epilog=_PATHS)
 @click.argument("name", metavar="RULE")
-@click.argument("paths", nargs=-1, required=True, metavar="[RULES] PROGRAM", type=click.Path(path_type=Path))
-@click.option("--rules", type=click.Path(path_type=Path), help="Rule files; by default those that come with bbrewrite.")
+@click.argument("paths", nargs=-1, required=True, metavar="[RULES] PROGRAM", type=A_PATH)
+@click.option("--rules", type=A_PATH, help="Rule files; by default those that come with bbrewrite.")
 @_FUSION
 def why_not(**options: Any) -> None:
     """Say why a rule did not fire on a program, or where it did."""
@@ -220,7 +219,7 @@ def why_not(**options: Any) -> None:
 
 
 @cli.command(short_help="Print the unfused block program.", epilog=_PATHS)
-@click.argument("paths", nargs=-1, required=True, metavar="[RULES] PROGRAM", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, metavar="[RULES] PROGRAM", type=A_PATH)
 @_SIZES
 def lower(**options: Any) -> None:
     """Print the unfused block program. Rules are needed where it uses their operators or monoids; none is applied."""
@@ -238,7 +237,7 @@ def lower(**options: Any) -> None:
 )
 @_ARCHITECTURE
 @_TF32
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory to write to.")
+@click.option("-o", "--output", type=A_PATH, required=True, help="Directory to write to.")
 def codegen(**options: Any) -> None:
     """Write the fused program as C++ or CUDA source to take away, with a header and a build file."""
     from bbrewrite.cli.fusing import codegen_command
@@ -248,7 +247,7 @@ def codegen(**options: Any) -> None:
 
 @cli.command(short_help="Parse, type-check and try rules, and a program.", epilog=_PATHS)
 @_RULES
-@click.argument("program", type=click.Path(path_type=Path), required=False)
+@click.argument("program", type=A_PATH, required=False)
 @_SIZES
 @click.option("--emit", type=click.Choice(["egglog"]), help="Print the rules as an egglog program.")
 @click.option("--types", is_flag=True, help="Print what each rule's variables were inferred to be.")
@@ -260,7 +259,7 @@ def check(**options: Any) -> None:
 
 
 @cli.command(short_help="Test the soundness of every rule.", epilog=_PATHS)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RULES...")
+@click.argument("paths", nargs=-1, required=True, type=A_PATH, metavar="RULES...")
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
@@ -294,7 +293,7 @@ def fuzz(**options: Any) -> None:
 
 
 @cli.command(short_help="Lay out rule files and programs in place.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=NonEmptyPath(), metavar="FILE...")
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; name what would change and exit with 1.")
 def fmt(**options: Any) -> None:
     """Lay out rule files and programs in one way, in place; `-` is standard input."""

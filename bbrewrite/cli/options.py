@@ -7,10 +7,23 @@ Each function is a click callback, for a repeatable option of strings where it s
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from bbrewrite.limits import LARGEST_EXTENT
+
+
+class NonEmptyPath(click.Path):
+    """A path; an empty one would be the working directory, where a variable of a script has no value."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not value:
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+A_PATH = NonEmptyPath(path_type=Path)
 
 
 def parse_sizes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:

@@ -15,8 +15,8 @@ from bbrewrite.cli.derivations import rule_place, wrong_rules
 from bbrewrite.cli.exit_codes import TOOL_MISSING, WRONG_RESULT
 from bbrewrite.cli.json_report import run_json
 from bbrewrite.cli.report import print_bench, print_run
+from bbrewrite.cli.writing import make_directory, told_of_faults
 from bbrewrite.core.elements import Element
-from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.pipeline import RunResult, run
 from bbrewrite.plan.target import Target
 from bbrewrite.request import Request
@@ -37,7 +37,7 @@ def run_command(
     gpu = asked_gpu(target, architecture, tf32)
     request, parse_ms = read_request(**options)
     if save is not None:
-        _make_directory(save)
+        make_directory(save, "--save")
     with progress() as step:
         if gpu is not None:
             from bbrewrite.cuda_pipeline import run_cuda
@@ -105,24 +105,11 @@ def _exit_by_verdict(result: RunResult, as_json: bool) -> None:
     raise SystemExit(WRONG_RESULT)
 
 
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
 def _save(directory: Path, result: RunResult) -> None:
     elements = {tensor.name: tensor.element for tensor in result.fusion.request.blocks.outputs}
     for name, array in result.outputs.items():
         path = directory / f"{name}.npy"
         # NumPy's format has no bf16; every bf16 is an f32.
         portable = array.astype(np.float32) if elements[name] is Element.BF16 else array
-        try:
+        with told_of_faults(path, "--save"):
             np.save(path, portable)
-        except OSError as error:
-            raise _unwritable(path, error) from None
-
-
-def _unwritable(path: Path, error: OSError) -> InputError:
-    return InputError([Diagnostic("save", f"--save: cannot write {path}: {error.strerror or error}")])

@@ -6,7 +6,9 @@ roots, every read has addresses and every definition an element type. Nothing he
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from bbrewrite.core.addresses import Address
 from bbrewrite.core.indices import EqualExtents, IndexTable
@@ -119,7 +121,8 @@ class ArrayProgram:
     """A checked array program. `indices[...].block` holds the user's block sizes (all fixed), else None.
 
     `equal_extents` are the reads that only some extents allow: they follow from the rest, but for their places.
-    Stages after the front end take programs whose repeats are expanded (`lower/repeats.py`).
+    `places` tells where inputs are declared. Stages after the front end take programs whose repeats are expanded
+    (`lower/repeats.py`).
     """
 
     name: str
@@ -129,6 +132,7 @@ class ArrayProgram:
     definitions: tuple[ArrayDefinition, ...]
     repeats: tuple[Repeat, ...] = ()
     equal_extents: tuple[EqualExtents, ...] = field(default=(), compare=False)
+    places: Mapping[str, Span] = field(default_factory=lambda: MappingProxyType({}), compare=False)
 
     @property
     def tensors(self) -> dict[str, Tensor]:

@@ -72,4 +72,5 @@ def check_array_program(parsed: Parsed, table: OperatorTable) -> ArrayProgram:
     inputs = tuple(tensor for tensor in scope.tensors.values() if tensor.role in (Role.INPUT, Role.WEIGHT))
     indices = IndexTable.of(list(scope.indices.values()))
     equal = tuple(scope.equal_extents)
-    return ArrayProgram(name, indices, inputs, tuple(scope.assumptions), tuple(definitions), repeats.found, equal)
+    assumptions, places = tuple(scope.assumptions), {tensor.name: scope.names[tensor.name].span for tensor in inputs}
+    return ArrayProgram(name, indices, inputs, assumptions, tuple(definitions), repeats.found, equal, places)

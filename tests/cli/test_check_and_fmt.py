@@ -53,6 +53,45 @@ def test_check_takes_sizes_and_blocks(bbrewrite: Command, rules: Path) -> None:
     assert bbrewrite("check", rules, "--size", "m=2").exit_code == 2
 
 
+def test_what_no_output_needs_is_a_warning(bbrewrite: Command, rules: Path) -> None:
+    text = "program p\nindex m = 4\ninput X[m], Z[m] : f32\nA[m] = exp(X[m])\nB[m] = A[m] + 1\noutput Y[m] = X[m] + 1\n"
+    Path("p.bb").write_text(text)
+    result = bbrewrite("check", rules, "p.bb")
+    assert result.exit_code == 0
+    told = [line for line in result.stderr.splitlines() if "warning" in line]
+    places = [("3:13", "Z"), ("4:1", "A"), ("5:1", "B")]
+    assert told == [f"p.bb:{place}: warning[unused]: no output needs `{name}`" for place, name in places]
+    assert "3 definitions, 3 warnings" in result.stdout
+
+
+def test_what_a_later_iteration_needs_is_no_warning(bbrewrite: Command, rules: Path) -> None:
+    text = """program p
+index m = 4, t = 3
+input X[m], W[t] : f32
+repeat t
+  carry A[m] = X[m]
+  carry B[m] = X[m]
+  carry C[m] = X[m]
+  next A[m] = B[m] * W[t]
+  next B[m] = A[m]
+  next C[m] = C[m] + A[m]
+output Y[m] = A[m]
+"""
+    Path("p.bb").write_text(text)
+    stderr = bbrewrite("check", rules, "p.bb").stderr
+    assert "`C`" in stderr
+    assert not any(f"`{name}`" in stderr for name in "ABXW")
+
+
+def test_a_report_shows_few_warnings_and_counts_the_rest(bbrewrite: Command, rules: Path) -> None:
+    unused = "".join(f"A{number}[m] = X[m] + {number}\n" for number in range(5))
+    Path("p.bb").write_text(f"program p\nindex m = 4\ninput X[m] : f32\n{unused}output Y[m] = X[m] + 1\n")
+    report = " ".join(bbrewrite("run", rules, "p.bb", "--target", "numpy").stdout.split())
+    assert "note: p.bb:6:1: no output needs `A2`" in report
+    assert "`A3`" not in report
+    assert "note: 2 more warnings; `bbrewrite check` shows all" in report
+
+
 def test_a_value_that_depends_on_a_block_size_is_a_warning(bbrewrite: Command, rules: Path) -> None:
     text = "block program p\nindex b = 2, n = 8 by 4\ninput c[b, n] : f32\n"
     Path("p.bb").write_text(text + "output y = map b: map n: sum_of(c[b, n])\n")

@@ -147,9 +147,18 @@ def test_places_that_cannot_be_written(bbrewrite: Command, rules: Path, scaled_s
     run = ["run", rules, scaled_sum, "--target", "numpy", "--size", "m=4"]
     assert "cannot write file" in _refused(bbrewrite, *run, "--save", "file")
     assert "cannot write file/deep" in _refused(bbrewrite, *run, "--save", "file/deep")
-    assert "cannot write" in _refused(bbrewrite, "codegen", rules, scaled_sum, "--size", "m=4", "-o", "file")
+    message = _refused(bbrewrite, "codegen", rules, scaled_sum, "--size", "m=4", "-o", "file")
+    assert "-o: cannot write file: it is a file, and a directory is needed" in message
     Path("out/Y.npy").mkdir(parents=True)
     assert "cannot write out/Y.npy" in _refused(bbrewrite, *run, "--save", "out")
+
+
+@pytest.mark.parametrize("command", [["run", "", "P"], ["run", "R", ""], ["fmt", ""], ["codegen", "R", "P", "-o", ""]])
+def test_an_empty_path_is_not_the_working_directory(
+    bbrewrite: Command, rules: Path, scaled_sum: Path, command: list[str]
+) -> None:
+    paths = {"R": rules, "P": scaled_sum}
+    assert "the path is empty" in _refused(bbrewrite, *(paths.get(word, word) for word in command))
 
 
 def test_a_cache_that_cannot_be_written(
