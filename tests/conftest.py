@@ -1,10 +1,13 @@
 """No test sees what was measured on this machine, by `target --measure` or by tuning: plans are for the description
 that ships, and the model's own. What tests compile stays in a cache of their own.
+
+Of several workers each takes whole files: the tests of one share what they plan, compile and run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -17,3 +20,10 @@ def _no_measured_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         patch.setenv("BBREWRITE_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
         patch.setenv("BBREWRITE_CACHE_DIR", str(cache_directory() / "tests"))
         yield
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)

@@ -1,4 +1,4 @@
-"""Runs the command in this process, with a cache of its own, and small programs to run it on."""
+"""Runs the command in this process, and small programs to run it on."""
 
 from __future__ import annotations
 
@@ -22,14 +22,6 @@ output Y[m] = s * sum[n](P[m, n])
 """
 
 type Command = Callable[..., Result]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
 
 
 @pytest.fixture
