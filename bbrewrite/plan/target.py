@@ -26,6 +26,10 @@ class MemoryTier:
     bytes_per_second: float
 
 
+# Every block of threads takes so much shared memory of its own.
+RESERVED_SHARED_BYTES = 1024
+
+
 @dataclass(frozen=True)
 class Gpu:
     """What bounds blocks of threads: nvcc's name of the architecture, the memory that a block may use, and what a

@@ -1,8 +1,9 @@
 // Where blocks live. A thread block has W warps of 32 threads, and computes with blocks of at most R rows and C columns.
 //
 // In registers, a matrix is spread over the threads as tensor cores leave it: warp w has strips of 16 rows, one below
-// the other; in a strip a thread has two rows, eight apart, and of every eight columns two neighbours. A vector is
-// spread as the rows of a matrix are, so that four threads hold each entry. In shared memory, a block is a tile of rows
+// the other; in a strip a thread has two rows, eight apart, and of every eight columns two neighbours. Of a block of at
+// most eight rows nothing is held for the lower half of its strip. A vector is spread as the rows of a matrix are, so
+// that four threads hold each entry. In shared memory, a block is a tile of rows
 // padded so that what a warp reads at once lies in different banks.
 #pragma once
 
@@ -16,7 +17,8 @@ __host__ __device__ constexpr int round_up(int x, int unit) { return (x + unit -
 
 // How many strips a warp has, and how many rows and columns a thread has.
 template <int R, int W> constexpr int strips = (R + strip_rows * W - 1) / (strip_rows * W);
-template <int R, int W> constexpr int rows_held = 2 * strips<R, W>;
+template <int R> constexpr int halves_held = R > strip_rows / 2 ? 2 : 1;
+template <int R, int W> constexpr int rows_held = halves_held<R> * strips<R, W>;
 template <int C> constexpr int column_groups = (C + group_columns - 1) / group_columns;
 template <int C> constexpr int columns_held = 2 * column_groups<C>;
 
@@ -37,7 +39,7 @@ BB_INLINE bool stores_number() { return threadIdx.x == 0; }
 BB_INLINE int within(int place, int count) { return place < count ? place : count - 1; }
 
 template <class T, int R, int C, int W> struct Matrix {
-  T data[strips<R, W>][column_groups<C>][4];
+  T data[strips<R, W>][column_groups<C>][2 * halves_held<R>];
   BB_INLINE T& operator()(int i, int j) { return data[i / 2][j / 2][i % 2 * 2 + j % 2]; }
   BB_INLINE T operator()(int i, int j) const { return data[i / 2][j / 2][i % 2 * 2 + j % 2]; }
 };

@@ -37,16 +37,29 @@ template <int total, int W, int at_once, class F> BB_INLINE void share(F work) {
   }
 }
 
-// A block of R rows and C columns whose columns lie side by side, 16 bytes at a time.
+// A block of R rows and C columns whose columns lie side by side, 16 bytes at a time. Where a thread's copies can all be
+// of the same columns, they differ in their row alone.
 template <int R, int C, int W, class To, class S>
 BB_INLINE void stage_chunks(To to, const S* from, int64_t row_stride, int rows, int columns) {
-  constexpr int chunk = 16 / int(sizeof(S)), chunks = C / chunk;
-  share<R * chunks, W, 4>([&](int n) {
-    const int row = n / chunks, column = n % chunks * chunk;
-    const int left = row < rows ? columns - column : 0;
-    const int valid = left <= 0 ? 0 : left < chunk ? left : chunk;
-    copy_async(to.at(row, column), valid ? from + row * row_stride + column : from, valid * int(sizeof(S)));
-  });
+  constexpr int chunk = 16 / int(sizeof(S)), chunks = C / chunk, threads = W * warp_size;
+  const auto bytes_at = [&](int column) {
+    const int left = columns - column;
+    return (left <= 0 ? 0 : left < chunk ? left : chunk) * int(sizeof(S));
+  };
+  if constexpr (threads % chunks == 0) {
+    constexpr int step = threads / chunks, rounds = (R + step - 1) / step;
+    const int first = int(threadIdx.x) / chunks, column = int(threadIdx.x) % chunks * chunk, bytes = bytes_at(column);
+#pragma unroll 2
+    for (int round = 0; round < rounds; ++round) {
+      const int row = first + round * step;
+      if (R % step == 0 || row < R) copy_async(to.at(row, column), from + row * row_stride + column, row < rows ? bytes : 0);
+    }
+  } else {
+    share<R * chunks, W, 4>([&](int n) {
+      const int row = n / chunks, column = n % chunks * chunk;
+      copy_async(to.at(row, column), from + row * row_stride + column, row < rows ? bytes_at(column) : 0);
+    });
+  }
 }
 template <int R, int C, int W, class To, class S>
 BB_INLINE void stage_entries(To to, const S* from, int64_t row_stride, int64_t column_stride, int rows, int columns) {
@@ -80,14 +93,14 @@ template <class S, int R, int C, int W, int P>
 BB_INLINE void publish(Tile<S, R, C, W, P> to, const Matrix<compute_t<S>, R, C, W>& from, int rows, int columns) {
   using T = Tile<S, R, C, W, P>;
 #pragma unroll
-  for (int i = 0; i < rows_held<R, W>; ++i) {
+  for (int i = 0; i < 2 * strips<R, W>; ++i) {
     const int row = row_of<R, W>(i);
     if (strips<R, W> * strip_rows * W > T::rows && row >= T::rows) continue;
 #pragma unroll
     for (int j = 0; j < T::columns / 4; ++j) {
       const int column = column_of(j);
-      const bool counts = row < rows && column < columns;
-      *to.at(row, column) = j < columns_held<C> && counts ? store<S>(from(i, j < columns_held<C> ? j : 0)) : S{};
+      const bool is_held = i < rows_held<R, W> && j < columns_held<C>, counts = row < rows && column < columns;
+      *to.at(row, column) = is_held && counts ? store<S>(from(is_held ? i : 0, is_held ? j : 0)) : S{};
     }
   }
 }
@@ -95,9 +108,11 @@ template <class S, int C, int W>
 BB_INLINE void publish(Strip<S, C, W> to, const Vector<compute_t<S>, C, W>& from, int count) {
   using T = Strip<S, C, W>;
 #pragma unroll
-  for (int i = 0; i < rows_held<C, W>; ++i) {
+  for (int i = 0; i < 2 * strips<C, W>; ++i) {
     const int place = row_of<C, W>(i);
-    if (place < T::columns && stores_rows()) *to.at(0, place) = place < count ? store<S>(from(i)) : S{};
+    const bool is_held = i < rows_held<C, W>;
+    if (place < T::columns && stores_rows())
+      *to.at(0, place) = is_held && place < count ? store<S>(from(is_held ? i : 0)) : S{};
   }
 }
 

@@ -65,7 +65,7 @@ template <int M, int W> BB_INLINE int first_row(int strip) {
 
 // Fragment by fragment: `left_of` loads those of a strip, `right_of` those of 16 columns, at a contracted position.
 template <class S, int K, int M, int N, int W, class Left, class Right>
-BB_INLINE void multiply_blocks(Matrix<float, M, N, W>& target, Left left_of, Right right_of) {
+BB_INLINE void multiply_blocks(float (&target)[strips<M, W>][column_groups<N>][4], Left left_of, Right right_of) {
 #pragma unroll
   for (int k = 0; k < K; k += Fragments<S>::depth) {
     uint32_t a[strips<M, W>][4];
@@ -77,9 +77,29 @@ BB_INLINE void multiply_blocks(Matrix<float, M, N, W>& target, Left left_of, Rig
       right_of(b, group * group_columns, k);
 #pragma unroll
       for (int strip = 0; strip < strips<M, W>; ++strip) {
-        Fragments<S>::multiply_add(target.data[strip][group], a[strip], b[0], b[1]);
-        if (group + 1 < column_groups<N>) Fragments<S>::multiply_add(target.data[strip][group + 1], a[strip], b[2], b[3]);
+        Fragments<S>::multiply_add(target[strip][group], a[strip], b[0], b[1]);
+        if (group + 1 < column_groups<N>) Fragments<S>::multiply_add(target[strip][group + 1], a[strip], b[2], b[3]);
       }
+    }
+  }
+}
+// The lower half of a strip that is not held begins as zeros, and is lost.
+template <class S, int K, int M, int N, int W, class Left, class Right>
+BB_INLINE void multiply_blocks(Matrix<float, M, N, W>& target, Left left_of, Right right_of) {
+  if constexpr (halves_held<M> == 2) {
+    multiply_blocks<S, K, M, N, W>(target.data, left_of, right_of);
+  } else {
+    float whole[strips<M, W>][column_groups<N>][4];
+#pragma unroll
+    for (int group = 0; group < column_groups<N>; ++group) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) whole[0][group][r] = r < 2 ? target.data[0][group][r % 2] : 0.0f;
+    }
+    multiply_blocks<S, K, M, N, W>(whole, left_of, right_of);
+#pragma unroll
+    for (int group = 0; group < column_groups<N>; ++group) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) target.data[0][group][r] = whole[0][group][r];
     }
   }
 }
@@ -109,10 +129,10 @@ BB_INLINE void dot_add(Matrix<float, M, N, W>& target, const Matrix<float, M, K,
 #pragma unroll
           for (int low = 0; low < 2; ++low) {
             float x = 0, y = 0;
-            if (group < column_groups<K>) {
-              const float(&four)[4] = left.data[strip][group < column_groups<K> ? group : 0];
-              x = column < count ? four[2 * low] : 0.0f;
-              y = column + 1 < count ? four[2 * low + 1] : 0.0f;
+            if (group < column_groups<K> && low < halves_held<M>) {
+              const auto& held = left.data[strip][group < column_groups<K> ? group : 0];
+              x = column < count ? held[low < halves_held<M> ? 2 * low : 0] : 0.0f;
+              y = column + 1 < count ? held[low < halves_held<M> ? 2 * low + 1 : 1] : 0.0f;
             }
             a[2 * half + low] = pair_of<S>(x, y);
           }

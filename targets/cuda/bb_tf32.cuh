@@ -82,8 +82,9 @@ BB_INLINE void dot_add_tf32(Matrix<float, M, N, W>& target, const Matrix<float, 
         const int column = k + lane() % 4 * 2;
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
-          const float x = left.data[strip][k / group_columns][r % 2 * 2 + r / 2];
-          a[r] = detail::tf32_of(column + r / 2 < count ? x : 0.0f);
+          const bool is_held = r % 2 < halves_held<M>;
+          const float x = left.data[strip][k / group_columns][is_held ? r % 2 * 2 + r / 2 : 0];
+          a[r] = detail::tf32_of(is_held && column + r / 2 < count ? x : 0.0f);
         }
       },
       [&](uint32_t (&b)[4], int column, int k) { detail::right_neighbours_tf32(b, right, column, k); });

@@ -34,7 +34,7 @@ from benchmarks.large_programs import elementwise_chain, fan, random_graph, unev
 from tests.candidates.programs import random_network
 from tests.plan.pipelines import shipped_rules
 
-FEW_CASES = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+FEW_CASES = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 LAYERS = """\
 program layers
@@ -79,14 +79,9 @@ def check_plans(request: Request, plans: Sequence[Plan], seed: int) -> None:
 
 @FEW_CASES
 @given(st.integers(0, 1000), st.sampled_from([1, 2, 3, 5, 8, 14]))
-def test_any_cut_gives_the_reference_result(seed: int, largest: int) -> None:
-    check_result(fused(random_network(4, seed), Bounds(0, largest)), seed)
-
-
-@FEW_CASES
-@given(st.integers(0, 1000), st.sampled_from([1, 3, 8, 14]))
-def test_covers_are_convex_complete_and_in_order(seed: int, largest: int) -> None:
+def test_any_cover_is_convex_complete_and_in_order_and_gives_the_reference_result(seed: int, largest: int) -> None:
     fusion = fused(random_network(4, seed), Bounds(0, largest))
+    check_result(fusion, seed)
     members = [chosen.candidate.members for chosen in fusion.cover]
     assert is_cover(OperatorGraph.of(fusion.request.blocks), members)
     assert all(len(candidate) <= largest for candidate in members)

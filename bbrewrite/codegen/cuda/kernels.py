@@ -26,9 +26,11 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import Kernel, LocalBlock, compute_element
 from bbrewrite.plan.masks.visible import LoopBounds
-from bbrewrite.plan.target import Gpu
+from bbrewrite.plan.target import RESERVED_SHARED_BYTES, Gpu
 
 _MEMORY = "bb_memory"
+# Where a multiprocessor has so many warps at one time, the assembler may weigh more of them against registers.
+_ENOUGH_WARPS = 12
 
 
 class DoesNotFit(Exception):
@@ -69,7 +71,10 @@ def print_kernel(
             f" {gpu.shared_bytes_per_block}"
         )
     steps, layout = with_barriers(choices[fitting[0]]), layouts[fitting[0]]
-    return _KernelPrinter(kernel, single, steps, layout, warps, table, functions, names).function(looped)
+    # Left to itself, the assembler would rather spill than have fewer warps, even where shared memory has room for few.
+    room = gpu.shared_bytes_per_processor // (layout.size_bytes + RESERVED_SHARED_BYTES)
+    least = 1 if room * warps < _ENOUGH_WARPS else None
+    return _KernelPrinter(kernel, single, steps, layout, warps, table, functions, names).function(looped, least)
 
 
 class _KernelPrinter:
@@ -106,8 +111,8 @@ class _KernelPrinter:
         self._bound = [*kernel.grid, *single]  # the indices whose blocks are at hand
         self._printer = StepPrinter(self._writer, table, typing, functions, self._scope)
 
-    def function(self, looped: tuple[str, ...]) -> KernelFunction:
-        """Prints everything."""
+    def function(self, looped: tuple[str, ...], least: int | None) -> KernelFunction:
+        """Prints everything. The assembler is to make room for `least` blocks at one time, or to choose by itself."""
         body = self._writer
         self._declarations()
         self._print(self._steps.steps)
@@ -122,8 +127,7 @@ class _KernelPrinter:
         threads = self._warps * WARP_SIZE
         writer = Writer()
         writer.line(self._summary())
-        # The assembler would rather spill than have less than a dozen blocks of one warp on a multiprocessor.
-        bounds = f"{threads}, 1" if self._warps == 1 else f"{threads}"
+        bounds = f"{threads}" if least is None else f"{threads}, {least}"
         with writer.block(signature(f'extern "C" __global__ void __launch_bounds__({bounds}) {self._name}', taken)):
             writer.line(f"constexpr int warps = {self._warps};")
             for name, block in blocks:

@@ -26,13 +26,13 @@ from bbrewrite.plan.costs.cost import NestCosts, Occupancy
 from bbrewrite.plan.costs.events import NestEvents
 from bbrewrite.plan.kernel import Let, LocalBlock, Statement, Store, Update, compute_element, walk_statements
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.target import Gpu, MemoryTier
+from bbrewrite.plan.target import RESERVED_SHARED_BYTES, Gpu, MemoryTier
 
 GPU_BLOCK_SIZES = (16, 32, 64, 128)
 # Registers of a thread that hold no block: addresses, counters, and operands on their way to the tensor cores.
 _OTHER_REGISTERS = 64
-# Registers are given to warps in units of so many a thread; every block of threads takes some shared memory of its own.
-_REGISTER_UNIT, _RESERVED_SHARED_BYTES = 8, 1024
+# Registers are given to warps in units of so many a thread.
+_REGISTER_UNIT = 8
 _STRIP, _GROUP = 16, 8
 _WARPS = 4
 _WARP_SIZE = 32
@@ -188,7 +188,7 @@ class GpuNestCosts(NestCosts):
         gpu = self._gpu
         threads = self._warps(spans) * _WARP_SIZE
         registers = np.ceil(self._thread_registers(spans, trips) / _REGISTER_UNIT) * _REGISTER_UNIT
-        shared = self._local_bytes(spans, trips) + _RESERVED_SHARED_BYTES
+        shared = self._local_bytes(spans, trips) + RESERVED_SHARED_BYTES
         bounds = [
             gpu.registers_per_processor / (registers * threads),
             gpu.shared_bytes_per_processor / shared,

@@ -21,7 +21,7 @@ _MASKS = (
     (r"if \(row < \w+_count && ", "if ("),
     (r" && column < \w+_count\)", ")"),
     (r"if \(row < \w+_count\) (?=\w+\[)", ""),
-    (r"row < rows \? columns - column : 0", "columns - column"),
+    (r"row < rows \? (bytes|bytes_at\(column\)) : 0", r"\1"),
     (r"left <= 0 \? 0 : left < chunk \? left : chunk", "chunk"),
     (r"row < rows && column < columns \? from\[", "column < columns ? from["),
     (r"row < rows && column < columns \? from\[", "row < rows ? from["),

@@ -29,17 +29,18 @@ _PROGRAMS = [
     for kind in TYPES
 ]
 # The most registers of a thread and KiB of shared memory that kernels take, a little above what they did when this
-# was written. More is no fault by itself, but must be meant.
+# was written. More is no fault by itself, but must be meant: where shared memory has room for one or two blocks alone,
+# registers cost nothing.
 _LIMITS = {
     "attention": {"narrow": (160, 48), "f32": (160, 112), "tf32": (192, 96)},
-    "layernorm_matmul": {"narrow": (192, 144), "f32": (96, 144), "tf32": (176, 144)},
-    "rmsnorm_swiglu": {"narrow": (192, 144), "f32": (255, 144), "tf32": (240, 144)},
+    "layernorm_matmul": {"narrow": (232, 144), "f32": (96, 144), "tf32": (192, 144)},
+    "rmsnorm_swiglu": {"narrow": (248, 144), "f32": (255, 144), "tf32": (240, 144)},
     "masked_attention": {"narrow": (184, 64), "f32": (255, 128), "tf32": (255, 112)},
-    "grouped_query_attention": {"narrow": (160, 48), "f32": (160, 112), "tf32": (192, 96)},
-    "rmsnorm_qkv": {"narrow": (184, 80), "f32": (176, 144), "tf32": (240, 144)},
-    "attention_few_rows": {"narrow": (160, 48), "f32": (176, 163), "tf32": (200, 96)},
+    "grouped_query_attention": {"narrow": (160, 48), "f32": (160, 112), "tf32": (255, 96)},
+    "rmsnorm_qkv": {"narrow": (192, 80), "f32": (176, 144), "tf32": (240, 144)},
+    "attention_few_rows": {"narrow": (160, 48), "f32": (232, 163), "tf32": (248, 96)},
     "layernorm_matmul_few_rows": {"narrow": (112, 96), "f32": (96, 144), "tf32": (128, 112)},
-    "rmsnorm_swiglu_few_rows": {"narrow": (192, 144), "f32": (144, 144), "tf32": (184, 144)},
+    "rmsnorm_swiglu_few_rows": {"narrow": (248, 144), "f32": (144, 144), "tf32": (192, 144)},
 }
 _LEAST_COVERED = 0.85
 _MOST_PASSES = {"f32": 1.05, "tf32": 1.2}  # through the banks of shared memory, for each request
