@@ -2,13 +2,14 @@
 
 Local blocks are computed in single precision whatever tensors they come from, and sums in double precision until they
 are rounded. Units for products want operands of 16 bits, and rounding an operand to them is right where the program
-says that it has such a type: where all it is computed from has.
+says that it has such a type: where all it is computed from has, and no mark (`core/widening.py`) says otherwise.
 """
 
 from __future__ import annotations
 
 from bbrewrite.core.elements import Element, wider
 from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import as_computed
 from bbrewrite.core.terms import Cast, Term, rewrite_bottom_up
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import Kernel, Let, Update, walk_statements
@@ -21,9 +22,10 @@ class NaturalTypes:
         tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
         held = {block.name: block.type for block in kernel.local_blocks}
         self._held = Typing(table, kernel.indices, tensors, held)
+        natural = Typing(table, kernel.indices, {name: as_computed(tensor) for name, tensor in tensors.items()})
         types = {block.name: BlockType(block.type.axes, None) for block in kernel.local_blocks}
         while True:
-            self._typing = self._held.with_locals(types)
+            self._typing = natural.with_locals(types)
             found = dict(types)
             for statement in walk_statements(kernel.body):
                 if isinstance(statement, Let | Update):

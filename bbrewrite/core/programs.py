@@ -7,10 +7,10 @@ definition is a list of blocks in global memory (a buffer or an output), or a sc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from bbrewrite.core.elements import Element
+from bbrewrite.core.elements import Element, wider
 from bbrewrite.core.indices import EqualExtents, IndexTable
 from bbrewrite.core.roles import Role as Role
 from bbrewrite.core.spans import Span
@@ -19,12 +19,34 @@ from bbrewrite.core.terms import Map, Term
 
 @dataclass(frozen=True)
 class Tensor:
-    """A named array in global memory with the indices that give its extents, row-major."""
+    """A named array in global memory with the indices that give its extents, row-major.
+
+    `comes_from` is the narrower type of what a buffer is computed from, where it is declared wider than that.
+    """
 
     name: str
     indices: tuple[str, ...]
     element: Element
     role: Role
+    comes_from: Element | None = None
+
+    @property
+    def natural(self) -> Element:
+        """The type of what is in it before it is stored."""
+        return self.comes_from or self.element
+
+
+def as_computed(tensor: Tensor) -> Tensor:
+    """The tensor in its natural type."""
+    return tensor if tensor.comes_from is None else replace(tensor, element=tensor.comes_from, comes_from=None)
+
+
+def stored_wider(tensor: Tensor, declared: Element | None) -> Tensor:
+    """The tensor as it is stored where a definition declares it: in that type, if it holds all that its own does."""
+    element = tensor.element
+    if declared is None or declared is element or wider(declared, element) is not declared:
+        return tensor
+    return replace(tensor, element=declared, comes_from=element)
 
 
 @dataclass(frozen=True)

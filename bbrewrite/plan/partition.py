@@ -7,13 +7,13 @@ What remains in a kernel's bodies has no lists: reads of buffers have become `Re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bbrewrite.core.addresses import Address
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
+from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor, as_computed, stored_wider
 from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Stored, Term, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.extraction.canonical import canonical_list
@@ -47,12 +47,16 @@ class Partition:
 def partition(
     roots: Mapping[str, Term],
     list_names: Mapping[Term, str],
+    declared: Mapping[str, Element],
     program: BlockProgram,
     indices: IndexTable,
     table: OperatorTable,
 ) -> Partition:
-    """Splits the terms of a plan, one for each output of the program, into kernels."""
-    return _Partition(roots, list_names, program, indices, table).result
+    """Splits the terms of a plan, one for each output of the program, into kernels.
+
+    `declared` are the types of lists by name in which they are stored at least.
+    """
+    return _Partition(roots, list_names, declared, program, indices, table).result
 
 
 def fused_program(parts: Partition, program: BlockProgram, indices: IndexTable) -> BlockProgram:
@@ -72,11 +76,13 @@ class _Partition:
         self,
         roots: Mapping[str, Term],
         list_names: Mapping[Term, str],
+        declared: Mapping[str, Element],
         program: BlockProgram,
         indices: IndexTable,
         table: OperatorTable,
     ) -> None:
         self._names = list_names
+        self._declared = declared
         self._indices = indices
         self._table = table
         self._tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in program.inputs}
@@ -135,14 +141,18 @@ class _Partition:
 
     def _element(self, term: Term) -> Element | None:
         """The type in which a list is stored that is no output; None for a list of pairs."""
-        while isinstance(term, Map | Stored):
-            term = term.body if isinstance(term, Map) else term.value
-        if isinstance(term, Pair):
+        name, body = self._names.get(term), term
+        while isinstance(body, Map | Stored):
+            body = body.body if isinstance(body, Map) else body.value
+        if isinstance(body, Pair):
             return None
-        return self._buffer_element(self._without_lists(term))
+        return self._buffer(name, (), self._without_lists(body)).element
 
-    def _buffer_element(self, body: Term) -> Element:
-        return buffer_element(Typing(self._table, self._indices, self._tensors).block(body).element)
+    def _buffer(self, name: str | None, indices: tuple[str, ...], body: Term) -> Tensor:
+        """The buffer of a list. The types of others that are wider than what is in them say nothing of its own."""
+        tensors = {name: as_computed(tensor) for name, tensor in self._tensors.items()}
+        element = buffer_element(Typing(self._table, self._indices, tensors).block(body).element)
+        return stored_wider(Tensor(name or "", indices, element, Role.BUFFER), self._declared.get(name or ""))
 
     def _kernel_outputs(
         self, term: Term, indices: tuple[str, ...], names: tuple[str | None, ...]
@@ -162,7 +172,7 @@ class _Partition:
             case _:
                 body = self._without_lists(term)
                 (name,) = names
-                if name in self._also_read and self._outputs[name].element is not self._buffer_element(body):
+                if name in self._also_read and self._outputs[name].element is not self._buffer(name, (), body).element:
                     name = None  # rounded to the output's type it would not serve its other readers
                 return [KernelOutput(self._tensor(name, indices, body), body)]
 
@@ -171,8 +181,7 @@ class _Partition:
             tensor = self._outputs[name]
             tensor = Tensor(tensor.name, indices, tensor.element, tensor.role)
         else:
-            element = self._buffer_element(body)
-            tensor = Tensor(self._fresh(name or "T"), indices, element, Role.BUFFER)
+            tensor = replace(self._buffer(name, indices, body), name=self._fresh(name or "T"))
         self._tensors[tensor.name] = tensor
         return tensor
 

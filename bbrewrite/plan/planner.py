@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import BlockProgram, Tensor
 from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
@@ -103,7 +104,7 @@ class Planner:
         if len(chosen) > 1:
             terms = {name: term for found, _ in chosen for name, term in found.terms.items()}
             names = {term: name for found, _ in chosen for term, name in found.names.items()}
-            outline = self._outlined({name: terms[name] for name in self._outputs}, names)
+            outline = self._outlined({name: terms[name] for name in self._outputs}, names, self._lists.declared)
         plan = self._built(outline)
         return replace(plan, notes=(*plan.notes, *notes))
 
@@ -153,15 +154,18 @@ class Planner:
     def _unfused_of(self, part: Mapping[str, str]) -> PlanOutline:
         """The plan of a part in which every definition is a kernel of its own."""
         names = {term: name for name, term in self._originals.items()}
-        return self._outlined({name: self._originals[name] for name in part}, names)
+        own = {definition.tensor.name: definition.tensor.element for definition in self._program.definitions}
+        return self._outlined({name: self._originals[name] for name in part}, names, own)
 
     def _plan_of(self, choice: Choice, part: Mapping[str, str]) -> PlanOutline:
         terms = closed_terms(choice.kernels, self._lists)
         names = {term: name for name, term in terms.items() if name in self._program.tensors}
-        return self._outlined({output: terms[name] for output, name in part.items()}, names)
+        return self._outlined({output: terms[name] for output, name in part.items()}, names, self._lists.declared)
 
-    def _outlined(self, terms: Mapping[str, Term], names: Mapping[Term, str]) -> PlanOutline:
-        parts = partition(terms, names, self._program, self._indices, self._table)
+    def _outlined(
+        self, terms: Mapping[str, Term], names: Mapping[Term, str], declared: Mapping[str, Element]
+    ) -> PlanOutline:
+        parts = partition(terms, names, declared, self._program, self._indices, self._table)
         tensors = self._tensors_of(parts)
         prices = [self._schedules.price(kernel, tensors) for kernel in parts.kernels]
         costs = tuple(cost for price in prices for cost in price.costs)

@@ -14,7 +14,7 @@ from bbrewrite.codegen.expressions import UserFunctions
 from bbrewrite.codegen.names import Names
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import Role, Tensor
+from bbrewrite.core.programs import Role
 from bbrewrite.plan.kernel import Kernel
 from bbrewrite.plan.scheduling.renaming import KernelRenaming
 
@@ -61,11 +61,8 @@ def _canonical(kernel: Kernel) -> Kernel:
     places = {name: f"t{place}" for place, name in enumerate(_tensor_names(kernel))}
     written = {tensor.name for tensor in kernel.writes}
     tensors = {
-        tensor.name: Tensor(
-            places[tensor.name],
-            tensor.indices,
-            tensor.element,
-            tensor.role if tensor.name in written else Role.INPUT,
+        tensor.name: replace(
+            tensor, name=places[tensor.name], role=tensor.role if tensor.name in written else Role.INPUT
         )
         for tensor in (*kernel.reads, *kernel.writes)
     }

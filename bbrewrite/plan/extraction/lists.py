@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from bbrewrite.core.addresses import Address
-from bbrewrite.core.elements import Element, stored_element
+from bbrewrite.core.elements import Element, stored_element, wider
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import BlockProgram, Role, Tensor
+from bbrewrite.core.programs import BlockProgram, Role, Tensor, stored_wider
 from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Stored, Term
 from bbrewrite.core.types import BlockTypeError, ListType, PairType, StoredType, Type, Typing
 from bbrewrite.egraph.view import EClass, ENode, FrozenGraph
@@ -46,11 +46,21 @@ class Lists:
         representatives: dict[Term, ListClass] = {}
         self._of_class: dict[int, ListClass] = {}
         closed = [identifier for identifier in graph.classes if self._is_list(identifier)]
+        forms = {identifier: canonical_list(self._terms[identifier], indices) for identifier in closed}
+        elements: dict[Term, Element | None] = {}
+        for name, identifier in graph.roots.items():
+            if identifier in forms:
+                form = forms[identifier]
+                elements[form] = wider(elements.get(form), program.tensors[name].element)
+        # The types in which definitions want their lists to be stored.
+        self.declared: dict[str, Element] = {}
         # Definitions first, so that a list keeps its definition's name; then by structure.
         for identifier in sorted(closed, key=lambda c: (c not in definitions, self._terms[c].digest)):
-            term = canonical_list(self._terms[identifier], indices)
+            term = forms[identifier]
             if term not in representatives:
                 name = definitions.get(identifier, f"#{term.digest}")
+                if (declared := elements.get(term)) is not None:
+                    self.declared[name] = declared
                 representatives[term] = ListClass(name, identifier, self._tensor(name, identifier))
             self._of_class[identifier] = representatives[term]
         self.by_name = {found.name: found for found in representatives.values()}
@@ -152,7 +162,8 @@ class Lists:
             found = found.item
         if isinstance(found, PairType):
             return None
-        return Tensor(name, tuple(names), buffer_element(found.element), Role.BUFFER)
+        tensor = Tensor(name, tuple(names), buffer_element(found.element), Role.BUFFER)
+        return stored_wider(tensor, self.declared.get(name))
 
 
 def buffer_element(element: Element | None) -> Element:

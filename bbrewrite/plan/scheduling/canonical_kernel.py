@@ -48,7 +48,8 @@ def canonical_kernel(
     def facts(tensor: Tensor) -> object:
         tier = machine.target.tier_of(machine.distance(tensor, indices))
         is_given = tensor.role in (Role.INPUT, Role.WEIGHT)
-        return (tuple(index_names[name] for name in tensor.indices), tensor.element, tier.name, is_given)
+        axes = tuple(index_names[name] for name in tensor.indices)
+        return (axes, tensor.element, tensor.natural, tier.name, is_given)
 
     outputs = tuple((tensor_names[output.tensor.name], parts[output.body]) for output in kernel.outputs)
     return CanonicalKernel((table, tuple(map(facts, touched.values())), outputs), index_names, parts)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Term, walk
+from bbrewrite.core.terms import Read, Term, walk
 from bbrewrite.plan.costs.cost import Cost
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelTerm
@@ -21,6 +22,10 @@ from bbrewrite.plan.scheduling.canonical_kernel import CanonicalKernel, canonica
 from bbrewrite.plan.scheduling.judged_nests import SizedNest
 from bbrewrite.plan.scheduling.schedule import ScheduleSearch
 from bbrewrite.plan.scheduling.scheduled import Scheduled
+
+# A kernel, with the types in which what it reads is stored, and of what that comes from: in another plan a list of the
+# same name may be stored in another one.
+type _TypedKernel = tuple[KernelTerm, tuple[tuple[Element, Element], ...]]
 
 # Kernels of more different terms than this take longer to schedule than others.
 ORDINARY_PARTS = 50
@@ -104,8 +109,9 @@ class Schedules:
         self.machine = machine
         self._elsewhere = elsewhere or KnownSchedules()
         self._effort = 0.0
-        self._canonical: dict[KernelTerm, CanonicalKernel] = {}
-        self._scheduled: dict[KernelTerm, Scheduled] = {}
+        self._reads: dict[KernelTerm, tuple[str, ...]] = {}
+        self._canonical: dict[_TypedKernel, CanonicalKernel] = {}
+        self._scheduled: dict[_TypedKernel, Scheduled] = {}
 
     @property
     def effort(self) -> float:
@@ -122,27 +128,36 @@ class Schedules:
 
     def of(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> Scheduled:
         """The cheapest schedule found for a kernel."""
-        if kernel not in self._scheduled:
-            self._scheduled[kernel] = self._found(kernel, tensors)
-        return self._scheduled[kernel]
+        key = self._typed(kernel, tensors)
+        if key not in self._scheduled:
+            self._scheduled[key] = self._found(kernel, tensors)
+        return self._scheduled[key]
 
     def _found(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> Scheduled:
         known = self._known(kernel, tensors)
+        canonical = self._canonical[self._typed(kernel, tensors)]
         search = _Following(kernel, self.indices, tensors, self.table, self.machine)
-        followed = None if known is None else search.following(known, self._canonical[kernel])
+        followed = None if known is None else search.following(known, canonical)
         if followed is not None:
             return followed
         found = search.run()
-        made = _Known.of(found, self._canonical[kernel])
+        made = _Known.of(found, canonical)
         if made is not None:
-            self._elsewhere.by_form[self._canonical[kernel].form] = made
+            self._elsewhere.by_form[canonical.form] = made
         return found
 
     def _known(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> _Known | None:
-        if kernel not in self._canonical:
+        key = self._typed(kernel, tensors)
+        if key not in self._canonical:
             self._effort += _effort(kernel)
-            self._canonical[kernel] = canonical_kernel(kernel, self.indices, tensors, self.machine)
-        return self._elsewhere.by_form.get(self._canonical[kernel].form)
+            self._canonical[key] = canonical_kernel(kernel, self.indices, tensors, self.machine)
+        return self._elsewhere.by_form.get(self._canonical[key].form)
+
+    def _typed(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> _TypedKernel:
+        if kernel not in self._reads:
+            parts = (part for output in kernel.outputs for part in walk(output.body))
+            self._reads[kernel] = tuple(sorted({part.tensor for part in parts if isinstance(part, Read)}))
+        return kernel, tuple((tensors[name].element, tensors[name].natural) for name in self._reads[kernel])
 
 
 def _effort(kernel: KernelTerm) -> float:
