@@ -93,7 +93,8 @@ def run_cuda(
     hold_nan = any(bool(np.isnan(array.astype(np.float64)).any()) for array in arrays.values())
     is_tf32 = target.gpu is not None and target.gpu.tf32
     allowances = TF32_ALLOWANCES if is_tf32 else ALLOWANCES
-    comparison = compare_outputs(elements, outputs[1], plain, reference, hold_nan, allowances)
+    definitions = [definition.tensor for definition in request.blocks.definitions]
+    comparison = compare_outputs(elements, outputs[1], plain, reference, hold_nan, allowances, definitions)
     prepared = Prepared(lambda: outputs[0], lambda: outputs[1], codegen_ms, compile_ms, paths)
     emulated = None if device else run_on
     return RunResult(fusion, "cuda", prepared, outputs[1], comparison, times[0], times[1], emulated, is_tf32)

@@ -323,7 +323,8 @@ def run(request: Request, target: str, seed: int, step: Callable[[str], None] = 
     (unfused, unfused_ms), (fused, fused_ms) = run_in_turns([prepared.unfused, prepared.fused])
     elements = {tensor.name: tensor.element for tensor in request.blocks.outputs}
     hold_nan = any(bool(np.isnan(array.astype(np.float64)).any()) for array in arrays.values())
-    comparison = compare_outputs(elements, fused, unfused, reference, hold_nan)
+    definitions = [definition.tensor for definition in request.blocks.definitions]
+    comparison = compare_outputs(elements, fused, unfused, reference, hold_nan, definitions=definitions)
     skipped = skipped_blocks(fusion.fused.kernels, request.extents, arrays)
     return RunResult(fusion, target, prepared, fused, comparison, unfused_ms, fused_ms, skipped_blocks=skipped)
 

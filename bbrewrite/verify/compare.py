@@ -9,7 +9,7 @@ large are set apart in the same way. How values are computed is not here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bbrewrite.core.elements import Element
+from bbrewrite.core.programs import Tensor
+from bbrewrite.verify.overflow import Overflow, first_overflow
 
 type Array = npt.NDArray[Any]
 
@@ -79,14 +81,20 @@ def compare_outputs(
     reference: Mapping[str, Array],
     inputs_hold_nan: bool,
     allowances: Mapping[Element, float] = ALLOWANCES,
+    definitions: Iterable[Tensor] = (),
 ) -> Comparison:
-    """Compares every output named in `elements` (output name to declared type); see `compare_output`."""
-    return Comparison(
-        tuple(
-            compare_output(name, element, fused[name], unfused[name], reference[name], inputs_hold_nan, allowances)
-            for name, element in elements.items()
-        )
-    )
+    """Compares every output named in `elements` (output name to declared type); see `compare_output`.
+
+    `reference` may have other lists of the program too: `definitions`, in the order in which they are computed.
+    """
+    is_finite = all(bool(np.isfinite(unfused[name].astype(np.float64)).all()) for name in elements)
+    overflow = None if is_finite else first_overflow(definitions, reference)
+
+    def compared(name: str, element: Element) -> OutputComparison:
+        arrays = fused[name], unfused[name], reference[name]
+        return compare_output(name, element, *arrays, inputs_hold_nan, allowances, overflow)
+
+    return Comparison(tuple(compared(name, element) for name, element in elements.items()))
 
 
 def compare_output(
@@ -97,12 +105,14 @@ def compare_output(
     reference: Array,
     inputs_hold_nan: bool,
     allowances: Mapping[Element, float] = ALLOWANCES,
+    overflow: Overflow | None = None,
 ) -> OutputComparison:
     """Judges one output, stored as `element`, against the float64 `reference`; all three have one shape.
 
     With `inputs_hold_nan` a NaN of the reference is a meaning that the program was given, so a finite value in
     its place is a mismatch; else it comes from an overflow that fusion is free to avoid. `allowances` are what rounding
-    may add to the unfused program's error.
+    may add to the unfused program's error, and `overflow` is the list to which infinities are due that only its type
+    explains. Where there are some, nothing tells the unfused program's error, but that its lists have that type.
     """
     y, base, exact = (np.asarray(values).astype(np.float64) for values in (fused, unfused, reference))
     # A finite value that the declared type cannot hold is an infinity there, and rightly so.
@@ -121,19 +131,26 @@ def compare_output(
     overflows = _overflows(element, base, exact)
     error = _relative_error(y, exact, ~differs & (kind == _FINITE) & ~overflows)
     unfused_error = _relative_error(base, exact, (base_kind == expected_kind) & (base_kind == _FINITE) & ~overflows)
+    inner = overflow if overflow is not None and overflow.name != output and element.is_float else None
+    cause = element if inner is None else inner.element
+    where = "" if inner is None else f" in {inner.name}, which can be declared {inner.wider}"
     remarks = [
         _remark(mismatched, f"{output} is wrong at {{}}: fused and reference differ in NaN, infinity or being finite"),
-        _remark(avoided, f"{output} is finite at {{}} where the unfused program is not: fusion avoids an overflow"),
+        _remark(
+            avoided,
+            f"{output} is finite at {{}} where the unfused program is not: fusion avoids an overflow of {cause}{where}",
+        ),
         _remark(
             inherited | (overflows & (y != exact)),
-            f"{output} departs from float64 at {{}}, fused and unfused alike: {element} overflows",
+            f"{output} departs from float64 at {{}}, fused and unfused alike: {cause} overflows{where}",
         ),
     ]
+    excusable = allowances[overflow.element] if overflow is not None and bool(excused.any()) else 0.0
     return OutputComparison(
         output,
         float("inf") if mismatched.any() else error,
         unfused_error,
-        _UNFUSED_ERRORS_ALLOWED * unfused_error + allowances[element],
+        _UNFUSED_ERRORS_ALLOWED * unfused_error + max(allowances[element], excusable),
         tuple(remark for remark in remarks if remark),
     )
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from bbrewrite.core.elements import Element
+from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.verify.compare import OutputComparison, compare_output, compare_outputs
+from tests.cli.conftest import Command
 
 _INF, _NAN = math.inf, math.nan
 
@@ -133,3 +138,44 @@ def test_integers_whose_sum_came_back_into_range_are_compared() -> None:
     found = _judge([3, 4], [3, 4], [3, 4], Element.I32)
     assert found.ok
     assert not found.remarks
+
+
+@pytest.mark.parametrize(("element", "wider"), [(Element.F16, "f32"), (Element.F32, "f64")])
+def test_the_list_that_its_type_cannot_hold_is_named(element: Element, wider: str) -> None:
+    def judged(fused: float, unfused: float) -> OutputComparison:
+        largest = float(ml_dtypes.finfo(element.numpy_type).max)
+        definitions = [Tensor(name, (), e, Role.BUFFER) for name, e in (("A", element), ("B", element), ("Y", element))]
+        reference = {"A": np.array(largest), "B": np.array(4 * largest), "Y": np.array(2.0)}
+        outputs = {"Y": np.array(fused)}, {"Y": np.array(unfused)}
+        (found,) = compare_outputs({"Y": element}, *outputs, reference, False, definitions=definitions).outputs
+        return found
+
+    avoided, shared = judged(2.0, _INF), judged(_INF, _INF)
+    assert avoided.ok
+    assert shared.ok
+    assert f"avoids an overflow of {element} in B, which can be declared {wider}" in avoided.remarks[0]
+    assert f"{element} overflows in B, which can be declared {wider}" in shared.remarks[0]
+
+
+def test_where_a_list_overflows_its_type_says_how_exact_the_program_is() -> None:
+    definitions = [Tensor("B", (), Element.F16, Role.BUFFER), Tensor("Y", (), Element.F32, Role.OUTPUT)]
+
+    def judged(fused: float, unfused: float) -> bool:
+        reference = {"B": np.array(1e6), "Y": np.array(2.0)}
+        outputs = {"Y": np.array(fused)}, {"Y": np.array(unfused)}
+        return compare_outputs({"Y": Element.F32}, *outputs, reference, False, definitions=definitions).ok
+
+    assert judged(2.002, _INF)
+    assert not judged(2.002, 2.0)
+    assert not judged(2.01, _INF)
+
+
+def test_a_run_names_the_list_that_overflows(bbrewrite: Command, rules: Path) -> None:
+    Path("overflow.bb").write_text(
+        "program overflow\nindex m = 8, k = 4\ninput X[m, k] : f16\n"
+        "A[m, k] = abs(X[m, k]) + 1\nB[m, k] = A[m, k] * 100000\noutput Y[m] : f32 = sum[k](B[m, k])\n"
+    )
+    result = bbrewrite("run", rules, "overflow.bb", "--target", "numpy", "--json")
+    assert result.exit_code == 0, result.output
+    (remark,) = json.loads(result.stdout)["remarks"]
+    assert remark.endswith("fusion avoids an overflow of f16 in B, which can be declared f32")
