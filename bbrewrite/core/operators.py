@@ -25,7 +25,7 @@ import numpy as np
 if TYPE_CHECKING:
     from bbrewrite.core.terms import Term
 
-type TypeRule = Literal["wider", "float", "bool", "select"]
+type TypeRule = Literal["wider", "float", "bool", "select", "compute"]
 type ArrayFunction = Callable[..., Any]
 
 
@@ -34,7 +34,7 @@ class ScalarFunction:
     """A function of single numbers.
 
     `type_rule` gives the result's element type: "wider" of the operands', "float" (the wider, integers
-    as f32), "bool", or "select" (the wider of all operands but the first).
+    as f32), "bool", "select" (the wider of all operands but the first), or "compute" (in which a float is computed).
     `cpp` is a C++ expression over {0}, {1}, ...; `work` counts vector instructions for one vector.
     A user's function has `parameters` and a `body` instead of `numpy` and `cpp`.
     """
@@ -188,6 +188,7 @@ _FUNCTIONS = (
     ScalarFunction("multiply", 2, "wider", 1, np.multiply, "({0} * {1})", "*", 6),
     ScalarFunction("divide", 2, "float", 6, np.true_divide, "({0} / {1})", "/", 6),
     ScalarFunction("exact_quotient", 2, "float", 6, np.true_divide, "({0} / {1})"),  # a division that no rule knows
+    ScalarFunction("widened", 1, "compute", 0, np.asarray, "({0})"),  # f32, whatever 16 bits it comes from
     ScalarFunction("power", 2, "float", 350, np.power, "bb::pow({0}, {1})", "^", 8),
     ScalarFunction("negate", 1, "wider", 1, np.negative, "(-{0})", "-", 7),
     ScalarFunction("less", 2, "bool", 1, np.less, "({0} < {1})", "<", 4),

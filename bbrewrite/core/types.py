@@ -341,6 +341,8 @@ def result_element(function: ScalarFunction | None, elements: tuple[Element | No
     found = reduce(wider, elements[1:] if rule == "select" else elements)
     if rule == "float":
         return as_float(found)
+    if rule == "compute":
+        return found if found is None or not found.is_float or found is Element.NUMBER else found.compute_type
     # Arithmetic on bools counts: true + true is 2.
     return Element.I32 if function and rule == "wider" and found is Element.BOOL else found
 

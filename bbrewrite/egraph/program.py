@@ -11,7 +11,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption, Role, Tensor
 from bbrewrite.core.terms import At, Cast, Read, Size, Term, walk
-from bbrewrite.core.types import BlockType, Type, Typing
+from bbrewrite.core.types import BlockType, BlockTypeError, Type, Typing
 from bbrewrite.egraph.masks import Masks
 from bbrewrite.egraph.vocabulary import Constructor, attributes_of, constructor_of, read_text
 
@@ -60,7 +60,7 @@ def spell_program(
         for term in walk(root):
             if term in spelled.globals:
                 continue
-            constructor = constructor_of(term, isinstance(term, Cast) and _is_rounding(term, typing))
+            constructor = constructor_of(term, is_rounding(term, typing))
             spelled.constructors.add(constructor)
             operands = [spelled.globals[child] for child in term.children]
             attributes = attributes_of(_with_root_size(term, indices), index_number)
@@ -101,8 +101,18 @@ def _is_scalar(found: Type) -> bool:
     return isinstance(found, BlockType) and not found.axes
 
 
-def _is_rounding(term: Cast, typing: Typing) -> bool:
-    """Whether a cast goes from float to float, so that a value that stays local need not be rounded."""
-    found = typing.of(term.value)
-    source = found.element if isinstance(found, BlockType) else None
-    return Element(term.element).is_float and source is not None and source.is_float
+def is_rounding(term: Term, typing: Typing) -> bool:
+    """Whether a term is a cast from float to float that a value which stays local need not undergo.
+
+    One after which values are computed as f64 that were computed as f32 is no rounding.
+    """
+    if not isinstance(term, Cast):
+        return False
+    try:
+        found = typing.of(term.value)
+    except BlockTypeError:  # of a term that explanations piece together from classes
+        return False
+    source, target = found.element if isinstance(found, BlockType) else None, Element(term.element)
+    if source is None or not (source.is_float and target.is_float):
+        return False
+    return target.compute_type is not Element.F64 or source.compute_type is Element.F64

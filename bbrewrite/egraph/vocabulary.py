@@ -65,7 +65,7 @@ PAIR = Constructor("Pair", (), 2)
 FIRST = Constructor("First", (), 1)
 SECOND = Constructor("Second", (), 1)
 ROUND = Constructor("Round", (TEXT,), 1)  # a cast between floats; a value kept local may skip it
-CONVERT = Constructor("Convert", (TEXT,), 1)  # a cast that changes the kind of number; it is always done
+CONVERT = Constructor("Convert", (TEXT,), 1)  # any other cast; it is always done
 
 STRUCTURE = (*(NUMBER, SIZE, POSITION, READ, MAP, AT, AT_ADDRESS, STORED, LOADED, PAIR, FIRST, SECOND, ROUND, CONVERT),)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram
-from bbrewrite.core.terms import Cast, Term
-from bbrewrite.core.types import BlockType, BlockTypeError, Typing
+from bbrewrite.core.terms import Term
+from bbrewrite.core.types import Typing
+from bbrewrite.egraph.program import is_rounding
 from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.egraph.view import ENode, FrozenGraph
 from bbrewrite.explain.matching import head_key
@@ -92,15 +92,3 @@ class Saturated:
             if all(child in best for child in node.children):
                 term = node.build(tuple(best[child][2] for child in node.children))
                 yield 1 + sum(best[child][0] for child in node.children), term.digest, term
-
-
-def is_rounding(term: Term, typing: Typing) -> bool:
-    """Whether a term is a cast from float to float."""
-    if not isinstance(term, Cast):
-        return False
-    try:
-        found = typing.of(term.value)
-    except BlockTypeError:
-        return False
-    source = found.element if isinstance(found, BlockType) else None
-    return Element(term.element).is_float and source is not None and source.is_float

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.terms import Apply, At, Number, Size, Term, rewrite_bottom_up
+from bbrewrite.egraph.program import is_rounding
 from bbrewrite.egraph.view import ENode
 from bbrewrite.explain.conditions import holds
-from bbrewrite.explain.frozen import Saturated, is_rounding
+from bbrewrite.explain.frozen import Saturated
 from bbrewrite.explain.matching import Binding, head_key, instance, rule_matches
 from bbrewrite.rules.rules import PHASES, Rule
 

@@ -272,6 +272,10 @@ def _relu(a: Number) -> Number:
     return _maximum(a, ZERO)
 
 
+def _widened(a: Number) -> Number:
+    return a
+
+
 def _softplus(a: Number) -> Number:
     return _log1p(_exp(a))
 
@@ -282,6 +286,7 @@ _BY_NAME: dict[str, Callable[..., Number]] = {
     "multiply": multiply,
     "divide": divide,
     "exact_quotient": divide,
+    "widened": _widened,
     "power": _power,
     "negate": negate,
     "less": _comparison(lambda s: s < 0),

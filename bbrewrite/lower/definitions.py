@@ -27,17 +27,22 @@ from bbrewrite.core.terms import IndexValue, Map, Read, Reduce, Size
 from bbrewrite.lower.array_expressions import free_indices, number_of_positions, renamed, walk
 from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value, number, takes_vectors
 from bbrewrite.lower.fresh_indices import FreshIndices
+from bbrewrite.lower.precision import Precision
 from bbrewrite.lower.products import Factor, MissingAxis, reduce_axis, sum_of_products
 
 
 def lower_definition(
-    definition: ArrayDefinition, tensors: Mapping[str, Tensor], fresh: FreshIndices, table: OperatorTable
+    definition: ArrayDefinition,
+    tensors: Mapping[str, Tensor],
+    precision: Precision,
+    fresh: FreshIndices,
+    table: OperatorTable,
 ) -> Definition:
     """The block definition; its tensor's indices may be fresh point indices of the same extents."""
     tensor = definition.tensor
     indices, expression = tensor.indices, definition.expression
     while True:
-        lowering = _Lowering(tensors, fresh, table, indices, tensor.element)
+        lowering = _Lowering(tensors, precision, fresh, table, indices, tensor.element)
         try:
             value = lowering.expression(expression)
             break
@@ -68,12 +73,14 @@ class _Lowering:
     def __init__(
         self,
         tensors: Mapping[str, Tensor],
+        precision: Precision,
         fresh: FreshIndices,
         table: OperatorTable,
         indices: tuple[str, ...],
         element: ElementType,
     ) -> None:
         self._tensors = tensors
+        self._precision = precision
         self._fresh = fresh
         self._indices = indices
         self._element = element
@@ -182,7 +189,7 @@ class _Lowering:
         else:
             factors = [Factor(self.expression(fold.body))]
         if len(factors) > 1:
-            value = sum_of_products(self._builder, factors, blocked)
+            value = sum_of_products(self._builder, factors, blocked, self._precision)
         else:
             value = self._counted(factors[0].value) if fold.reduction == "prod" else factors[0].value
             for name in reversed(blocked):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from bbrewrite.core.terms import Reduce
 from bbrewrite.lower.block_builder import BlockBuilder, TooManyAxes, Value
+from bbrewrite.lower.precision import Precision
 
 _SIDES = ("left", "right", "result")
 
@@ -33,7 +34,9 @@ class Factor:
     divides: bool = False
 
 
-def sum_of_products(builder: BlockBuilder, factors: Sequence[Factor], blocked: Sequence[str]) -> Value:
+def sum_of_products(
+    builder: BlockBuilder, factors: Sequence[Factor], blocked: Sequence[str], precision: Precision
+) -> Value:
     """The sum of a product over blocked indices, one after another; raises TooManyAxes or MissingAxis.
 
     An index is summed away where the factors along it have the fewest other axes. All other factors are
@@ -50,7 +53,7 @@ def sum_of_products(builder: BlockBuilder, factors: Sequence[Factor], blocked: S
         used = involved if remaining else current
         first = current.index(used[0])
         kept = [f for f in current if f not in used]
-        partial = _contract(builder, used, index)
+        partial = _contract(builder, used, index, precision)
         summed = Value(Reduce("sum", index, (partial.term,)), partial.axes, partial.element)
         kept.insert(first, Factor(summed))
         current = kept
@@ -70,7 +73,7 @@ def reduce_axis(builder: BlockBuilder, value: Value, fold: str, index: str) -> V
     return builder.apply(f"row_{fold}" if value.axes[1] == index else f"col_{fold}", value)
 
 
-def _contract(builder: BlockBuilder, factors: Sequence[Factor], index: str) -> Value:
+def _contract(builder: BlockBuilder, factors: Sequence[Factor], index: str, precision: Precision) -> Value:
     """The sum over `index` inside one block."""
     kept = builder.ordered([axis for f in factors for axis in f.value.axes if axis != index])
     if len(kept) > 2:
@@ -83,9 +86,8 @@ def _contract(builder: BlockBuilder, factors: Sequence[Factor], index: str) -> V
     operands = [_product(builder, side) for side in (left, right) if side]
     if len(operands) == 2 and all(index in operand.axes for operand in operands):
         a, b = operands
-        inner = builder.apply(
-            "dot", builder.transposed_to(a, (rows, index)), builder.transposed_to(b, (columns, index))
-        )
+        a, b = builder.transposed_to(a, (rows, index)), builder.transposed_to(b, (columns, index))
+        inner = precision.product(builder, a, b)
     else:
         reduced = [reduce_axis(builder, o, "sum", index) if index in o.axes else o for o in operands]
         inner = _product(builder, [Factor(value) for value in reduced])

@@ -15,6 +15,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Cast, Read, Reduce, Term
 from bbrewrite.core.types import Typing
+from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.machine import Machine
 
 # Copying a block, in vector instructions for one vector.
@@ -96,7 +97,7 @@ class TermCosts:
         rate = target.matrix_flops_per_second * self._threads
         if all(self._typing.block(operand).element is Element.BF16 for operand in term.operands):
             rate *= target.narrow_product_rate
-        packing = COPY_WORK if is_transpose(term.operands[1]) else target.packing_operations
+        packing = COPY_WORK if is_transpose(unwidened(term.operands[1])) else target.packing_operations
         packed = self._least_points(term, (columns, contracted)) * self._vector_seconds(packing)
         return self._least_points(term, axes) * 2.0 / rate + packed
 

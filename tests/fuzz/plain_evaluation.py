@@ -44,6 +44,7 @@ _SCALAR: dict[str, Callable[..., Any]] = {
     "multiply": lambda a, b: a * b,
     "divide": lambda a, b: _where_defined(b != 0, a / b),
     "exact_quotient": lambda a, b: _where_defined(b != 0, a / b),
+    "widened": lambda a: a,
     "power": lambda a, b: _where_defined((a != 0) | (b >= 0), np.float_power(a, b)),
     "negate": lambda a: -a,
     "less": lambda a, b: 1.0 * (a < b),

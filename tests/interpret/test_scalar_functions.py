@@ -25,6 +25,7 @@ UNDEFINED = None
 
 # Functions of one number, as formulas over the reals; None where there is no real value.
 ONE: dict[str, Callable[[Any], Any]] = {
+    "widened": lambda x: x,
     "negate": lambda x: -x,
     "exp": REALS.exp,
     "log": lambda x: REALS.log(x) if x > 0 else UNDEFINED,

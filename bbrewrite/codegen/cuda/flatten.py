@@ -34,6 +34,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up
+from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.kernel import (
     Kernel,
     Let,
@@ -282,13 +283,27 @@ class _StatementFlattener:
         return Element.INDEX if element is Element.BOOL else element
 
     def _product(self, product: Term, target: LocalBlock) -> None:
-        left, right = product.children
-        natural = {self._memory.natural.element(operand) for operand in (left, right)}
-        narrow = natural.pop() if len(natural) == 1 and natural <= self._memory.tensor_core_types else None
+        left, right = map(unwidened, product.children)
+        # Of what is loaded as it is nothing is rounded, so that marks on it mean nothing.
+        is_computed = None in map(self._loaded_element, (left, right))
+        operands = product.children if is_computed else (left, right)
+        types = {self._loaded_element(operand) or self._memory.natural.element(operand) for operand in operands}
+        narrow = types.pop() if len(types) == 1 and types <= self._memory.tensor_core_types else None
+        if narrow is Element.F32:
+            # Operands of tf32 are f32 in memory.
+            left, right = operands
         contracted = self._typing.block(left).axes[1]
         right_view = self._view(right, narrow)
         left_view = self._view_of_leaf(left) or self._left_in_registers(left, narrow)
         self._scope.steps.append(Product(target, left_view, right_view, contracted, narrow))
+
+    def _loaded_element(self, term: Term) -> Element | None:
+        """The type in which an operand is loaded to shared memory; None where it is computed."""
+        leaf = term.children[0] if _is_transpose(term) else term
+        if isinstance(leaf, Read) and self._memory.is_staged(leaf):
+            return self._memory.tensors[leaf.tensor].element
+        view = self._memory.views.get(leaf.name) if isinstance(leaf, Local) else None
+        return None if view is None else view.element
 
     def _left_in_registers(self, left: Term, narrow: Element | None) -> TileView | LocalBlock:
         """Tensor cores take the left operand from the registers in which it was computed."""

@@ -46,6 +46,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up, walk
+from bbrewrite.core.widening import is_widened, unwidened
 from bbrewrite.plan.kernel import Barrier, Kernel, LocalBlock, Loop, Merge, Statement, Store, compute_element
 
 # A subterm of at least this work (vector instructions) is worth a block of its own when it would be computed again.
@@ -284,7 +285,8 @@ class _StatementFlattener:
         return Element.INDEX if element is Element.BOOL else element
 
     def _product_operands(self, product: Term) -> tuple[Read | Local, PackedOperand | PreparedOperand | Read | Local]:
-        left, right = product.children
+        is_kept = any(is_widened(operand) for operand in product.children)
+        left, right = map(unwidened, product.children)
         element = self._product_element(product)
         transposed = not (isinstance(right, Apply) and right.operator == "transpose")
         right = right if transposed else right.children[0]
@@ -294,7 +296,7 @@ class _StatementFlattener:
             return left, self._packed(right, transposed, Element.BF16)
         # The right operand first: it may be packed from the target, which the left one is copied from.
         source = self._right_source(right, element)
-        if is_rounded(left, source, self._memory.tensors, self._memory.natural):
+        if not is_kept and is_rounded(left, source, self._memory.tensors, self._memory.natural):
             ready = self._packed(source, transposed, Element.BF16)
             return self._in_block(self._entrywise(left), Element.BF16), ready
         rows = self._memory.kernel.indices[self._typing.block(left).axes[0]].block or 1

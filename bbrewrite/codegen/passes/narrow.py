@@ -16,6 +16,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, rewrite_bottom_up, walk
+from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update, walk_statements
 
 
@@ -59,7 +60,7 @@ def with_narrow_operands(kernel: Kernel) -> Kernel:
     def changed(term: Term) -> Term:
         if not (isinstance(term, Apply) and term.operator == "dot"):
             return term
-        left, right = term.operands
+        left, right = map(unwidened, term.operands)
         inner = right.operands[0] if isinstance(right, Apply) and right.operator == "transpose" else right
         if not are_narrow(source(left), source(inner), tensors, kernel.indices):
             return term

@@ -16,6 +16,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
 from bbrewrite.core.types import Typing
+from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.kernel import (
     Barrier,
     Let,
@@ -209,6 +210,7 @@ class _Summary:
 
     def _is_narrow(self, operand: Term) -> bool:
         """Whether an operand of a product is bf16 from memory, perhaps held for other uses too."""
+        operand = unwidened(operand)
         if isinstance(operand, Apply) and operand.operator == "transpose":
             (operand,) = operand.operands
         loaded = self._held.get(operand.name) if isinstance(operand, Local) else operand
@@ -226,11 +228,11 @@ class _Summary:
             self._products.append(replace(product, is_narrow=is_narrow))
             # The second operand is packed on load, the first written to a block where it is none in memory. Columns
             # that lie side by side are copied; others are transposed on the way.
-            if is_transpose(term.operands[1]):
+            if is_transpose(unwidened(term.operands[1])):
                 self._copying.append(place.event(COPY_WORK, (columns, contracted)))
             else:
                 self._packing.append(place.event(1.0, (columns, contracted)))
-            if not isinstance(term.operands[0], Read | Local):
+            if not isinstance(unwidened(term.operands[0]), Read | Local):
                 self._vector.append(place.event(PASS_WORK, (rows, contracted)))
             return
         widest = max((self._typing.block(operand).axes for operand in term.operands), key=len, default=())

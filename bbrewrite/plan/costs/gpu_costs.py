@@ -22,6 +22,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
+from bbrewrite.core.widening import is_widened, unwidened
 from bbrewrite.plan.costs.cost import NestCosts, Occupancy
 from bbrewrite.plan.costs.events import NestEvents
 from bbrewrite.plan.kernel import Let, LocalBlock, Statement, Store, Update, compute_element, walk_statements
@@ -92,8 +93,8 @@ class GpuNestCosts(NestCosts):
                 axes = tuple(self._column[axis] for axis in event.axes[:2])
                 self._others.append(_Held(axes, (), Element.F32.size_bytes))
         read = {leaf.tensor for s in statements for leaf in walk(s.expression) if isinstance(leaf, Read)}
-        floats = {tensors[name].element for name in read if tensors[name].element.is_float}
-        is_narrow = floats <= {Element.F16} or floats <= {Element.BF16}
+        floats = {tensors[name].natural for name in read if tensors[name].element.is_float}
+        is_narrow = (floats <= {Element.F16} or floats <= {Element.BF16}) and not _keeps_precision(statements, views)
         is_tf32 = gpu.tf32 and floats <= {Element.F32}
         self._shared = self._tiles(statements, blocks, views, events, is_tf32)
         # Of tf32 half as many fit into an instruction of the tensor cores; all else is left to the vector unit.
@@ -254,9 +255,22 @@ def _product_operands(statements: list[Let | Update | Store]) -> list[tuple[Term
     for statement in statements:
         for term in walk(statement.expression):
             if isinstance(term, Apply) and term.operator == "dot":
-                left, right = (_untransposed(operand) for operand in term.operands)
-                found.append((left, right, left is not term.operands[0]))
+                own, other = (unwidened(operand) for operand in term.operands)
+                left = _untransposed(own)
+                found.append((left, _untransposed(other), left is not own))
     return found
+
+
+def _keeps_precision(statements: list[Let | Update | Store], views: Mapping[str, int]) -> bool:
+    """Whether some product computes with an operand that must not be rounded to 16 bits, and is not loaded as it is."""
+    products = {
+        term
+        for statement in statements
+        for term in walk(statement.expression)
+        if isinstance(term, Apply) and term.operator == "dot" and any(map(is_widened, term.operands))
+    }
+    operands = (_untransposed(unwidened(operand)) for product in products for operand in product.operands)
+    return any(not isinstance(o, Read) and not (isinstance(o, Local) and o.name in views) for o in operands)
 
 
 def _added_products(statements: list[Let | Update | Store]) -> list[bool]:

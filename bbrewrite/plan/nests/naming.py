@@ -14,6 +14,7 @@ from typing import TypeGuard
 
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Apply, Read, Reduce, Term, walk
+from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.partition import KernelTerm
 
 # An expression of at most this many vector instructions is cheaper to repeat than to keep.
@@ -96,7 +97,8 @@ def _product_operands(terms: list[Term]) -> frozenset[Term]:
     for term in terms:
         if isinstance(term, Apply) and term.operator == "dot":
             for operand in term.operands:
-                plain = operand.operands[0] if _is_transpose(operand) else operand
+                block = unwidened(operand)
+                plain = block.operands[0] if _is_transpose(block) else block
                 if not isinstance(plain, Read | Reduce):
                     found.add(operand)
     return frozenset(found)
@@ -123,7 +125,7 @@ class _WorkOf:
                 operator = self._table.operators[term.operator]
                 function = self._table.functions.get(operator.function)
                 # A user's function counts as heavy: its body is at least one operator.
-                own = (function.work or TRIVIAL_WORK + 1) if function else 0.0
+                own = (TRIVIAL_WORK + 1 if function.body else function.work) if function else 0.0
                 own += TRIVIAL_WORK + 1 if operator.fold or term in self._product_operands else 0.0
             below = sum(self.of(child) for child in term.children if not isinstance(child, Reduce))
             self._known[term] = own + below
