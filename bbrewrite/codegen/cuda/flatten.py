@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from bbrewrite.codegen.cuda.axes import loop_axes, places_among
 from bbrewrite.codegen.cuda.memory import KernelMemory
 from bbrewrite.codegen.cuda.steps import (
     Assign,
@@ -30,7 +31,6 @@ from bbrewrite.codegen.describe import describe
 from bbrewrite.codegen.scalars import folded_letter, operand_positions, signature_of, value_element
 from bbrewrite.codegen.targets import addends_of, list_indices
 from bbrewrite.core.elements import Element
-from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up
@@ -341,22 +341,6 @@ class _StatementFlattener:
         block = self._memory.temporary(stem, self._typing.block(term).axes, element)
         self._scope.steps.append(Assign(block, self._entrywise(plain)))
         return block
-
-
-def loop_axes(target: LocalBlock | Tensor, own: tuple[str, ...], indices: IndexTable) -> tuple[str, ...]:
-    """The axes along which a thread's entries of an assignment lie, rows first.
-
-    A block in registers has its own; one in global memory is stored as the expression has it in registers.
-    """
-    if isinstance(target, LocalBlock):
-        return target.type.axes
-    blocked = tuple(index for index in target.indices if indices.is_blocked(index))
-    return own if set(own) == set(blocked) else blocked
-
-
-def places_among(own: tuple[str, ...], axes: tuple[str, ...]) -> tuple[int, ...]:
-    """Which of the loops over `axes` each of an expression's own axes is; two axes may be over one index."""
-    return tuple(range(len(own))) if own == axes else tuple(axes.index(axis) for axis in own)
 
 
 def _with_unrolled(steps: tuple[Step, ...], memory: KernelMemory) -> tuple[Step, ...]:

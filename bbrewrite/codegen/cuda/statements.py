@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from bbrewrite.codegen.access import classify
-from bbrewrite.codegen.cuda.flatten import loop_axes, places_among
+from bbrewrite.codegen.cuda.axes import loop_axes, places_among
 from bbrewrite.codegen.cuda.scope import GROUP, CudaScope
 from bbrewrite.codegen.cuda.steps import (
     Assign,
