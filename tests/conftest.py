@@ -26,4 +26,6 @@ def _no_measured_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadFileScheduling
 
+    # By their names, files that take long come early. Those of few tests, which would come last, need not be quick.
+    config.option.loadscopereorder = False
     return LoadFileScheduling(config, log)
