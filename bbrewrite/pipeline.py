@@ -23,6 +23,7 @@ from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.printing import print_shared_program
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.egraph.inline import inline
+from bbrewrite.egraph.prepared import PreparedEngines
 from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.egraph.view import FrozenGraph, SaturationReport, united_reports
@@ -184,7 +185,8 @@ def fuse(request: Request, target: Target | None = None, bounds: Bounds | None =
     if len(request.blocks.definitions) <= bounds.whole:
         return _fuse_whole(request, target)
     blocks = replace(request.blocks, indices=request.blocks.indices.with_extents(request.extents))
-    alone = _UnfusedPlans(request, target)
+    shared = _Shared(KnownSchedules(), PreparedEngines(blocks))
+    alone = _UnfusedPlans(request, target, shared)
     unfused = alone.of(blocks)
     found = cover(blocks, lambda part: _fuse_part(request, part, target, alone), bounds)
     fused = assemble(blocks, [(chosen.candidate, chosen.planned.fused) for chosen in found])
@@ -197,14 +199,22 @@ def fuse(request: Request, target: Target | None = None, bounds: Bounds | None =
     )
 
 
+@dataclass(frozen=True)
+class _Shared:
+    """What the parts of a large program find once for all of them."""
+
+    schedules: KnownSchedules
+    engines: PreparedEngines
+
+
 class _UnfusedPlans:
     """Plans in which every definition is a kernel of its own. Definitions that are alike are planned once in all."""
 
-    def __init__(self, request: Request, target: Target | None) -> None:
+    def __init__(self, request: Request, target: Target | None, shared: _Shared) -> None:
         self._request = replace(request, rules=replace(request.rules, rules=()))
         self._target = target
         self._planned_before: dict[object, Fusion] = {}  # by class
-        self.schedules = KnownSchedules()
+        self.shared = shared
 
     def of(self, program: BlockProgram) -> Plan:
         """The unfused plan of a program that names all its extents."""
@@ -215,13 +225,13 @@ class _UnfusedPlans:
         key = class_key(definition)
         if key not in self._planned_before:
             request = _request_of(self._request, definition)
-            self._planned_before[key] = _fuse_whole(request, self._target, known=self.schedules)
+            self._planned_before[key] = _fuse_whole(request, self._target, shared=self.shared)
         return self._planned_before[key]
 
 
 def _fuse_part(request: Request, part: BlockProgram, target: Target | None, unfused: _UnfusedPlans) -> Fusion:
     """The fusion of a candidate's own program."""
-    return _fuse_whole(_request_of(request, part), target, unfused.of(part), unfused.schedules)
+    return _fuse_whole(_request_of(request, part), target, unfused.of(part), unfused.shared)
 
 
 def _request_of(request: Request, part: BlockProgram) -> Request:
@@ -231,16 +241,18 @@ def _request_of(request: Request, part: BlockProgram) -> Request:
 
 
 def _fuse_whole(
-    request: Request, target: Target | None, unfused: Plan | None = None, known: KnownSchedules | None = None
+    request: Request, target: Target | None, unfused: Plan | None = None, shared: _Shared | None = None
 ) -> Fusion:
     """Plans a program as one candidate; its unfused form too, unless that is known."""
     blocks, rules = request.blocks, request.rules
     inlined = inline(blocks)
     given = (inlined.roots, inlined.indices, blocks.tensors, blocks.assumptions)
+    known, engines = (shared.schedules, shared.engines) if shared else (None, None)
 
     def planned(rules: RuleSet) -> tuple[Plan, FrozenGraph, float, float]:
+        pairs = sibling_pairs(blocks)
         graph, saturate_ms = timed(
-            lambda: saturate(*given, rules, siblings=sibling_pairs(blocks), fast_math=request.fast_math)
+            lambda: saturate(*given, rules, siblings=pairs, fast_math=request.fast_math, prepared=engines)
         )
         plan, extract_ms = timed(
             lambda: Planner(graph, blocks, inlined.roots, schedules, request.of_candidate).chosen()

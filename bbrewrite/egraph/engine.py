@@ -32,14 +32,24 @@ class Limits:
     iterations: int = 200
 
 
+def new_graph(text: str = "") -> bindings.EGraph:
+    """An e-graph that knows a text and nothing else."""
+    from egglog import bindings
+
+    graph = bindings.EGraph(no_decomp=True)
+    graph.run_program(*graph.parse_program(text))
+    return graph
+
+
 class Engine:
     """One e-graph in the engine. `counts` gives the matches of each rule; `stopped_by` why it stopped."""
 
-    def __init__(self, text: str, rules: Iterable[Rule], masks: Masks, limits: Limits) -> None:
-        from egglog import bindings
-
+    def __init__(
+        self, text: str, rules: Iterable[Rule], masks: Masks, limits: Limits, graph: bindings.EGraph | None = None
+    ) -> None:
+        """The text is added to what `graph` knows; by itself it is all that the engine knows."""
         rules = tuple(rules)
-        self.graph: bindings.EGraph = bindings.EGraph(no_decomp=True)
+        self.graph = graph or new_graph()
         self.counts = {rule.name: 0 for rule in rules}
         self.iterations = 0
         self.stopped_by = "saturated"

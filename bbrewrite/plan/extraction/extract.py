@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 from bbrewrite.core.terms import Component, Map, Pair, Read, Reduce, Stored, Term
@@ -53,6 +54,30 @@ class Form:
     bill: Bill
     chosen: Chosen
     lists_read: frozenset[str]
+
+    @property
+    def free(self) -> frozenset[str]:
+        """The indices that its term mentions."""
+        return self.term.free
+
+
+@dataclass(frozen=True)
+class _ListForm:
+    """A form of a list that is weighed: its term is made where others cost as much. Of most it never is."""
+
+    node: ENode
+    operands: tuple[Form, ...]
+    bill: Bill
+    lists_read: frozenset[str]
+    free: frozenset[str]
+
+    @cached_property
+    def term(self) -> Term:
+        """What a kernel stores."""
+        return self.node.build(tuple([operand.term for operand in self.operands]))
+
+
+type _Weighed = Form | _ListForm
 
 
 @dataclass(frozen=True)
@@ -101,6 +126,7 @@ class _Extraction:
         self._limits = limits
         self._found: dict[int, list[Form]] = {identifier: [] for identifier in graph.classes}
         self._of_lists: dict[int, list[Form]] = {}
+        self._unions: dict[tuple[frozenset[str], ...], frozenset[str]] = {}
         self._making: dict[frozenset[str], int] = {}
         self._chosen = ChosenTerms()
         self._items = Items(costs)
@@ -129,7 +155,12 @@ class _Extraction:
         """Recomputes a class's forms from those of its operands; true where they changed."""
         offers = [offer for node in self._graph.classes[identifier].nodes for offer in self._offers(identifier, node)]
         offers += [self._form(read, (), NOTHING_CHOSEN) for read in self._lists.reads(identifier)]
-        kept = self._pruned([*offers, *self._found[identifier]])
+        distinct: dict[Term, Form] = {}
+        for offer in (*offers, *self._found[identifier]):
+            known = distinct.setdefault(offer.term, offer)
+            if offer.bill.estimate < known.bill.estimate:
+                distinct[offer.term] = offer
+        kept = self._pruned(distinct.values())
         if [found.term for found in kept] == [found.term for found in self._found[identifier]]:
             return False
         self._found[identifier] = [
@@ -141,26 +172,25 @@ class _Extraction:
         if isinstance(node.head, Component):
             yield from self._sides(node.children[0], node.head.position)
         elif all(self._lists.is_block(child) for child in node.children):
-            for operands, chosen in self._agreeing([self._found[child] for child in node.children]):
+            for operands in self._agreeing([self._found[child] for child in node.children]):
+                chosen = self._chosen_in(operands)
                 if not self._chosen.has(chosen, identifier):
                     yield self._form(node.build(tuple(operand.term for operand in operands)), operands, chosen)
 
-    def _agreeing(self, found: list[list[Form]]) -> list[tuple[tuple[Form, ...], Chosen]]:
+    def _agreeing(self, found: list[list[Form]]) -> list[tuple[Form, ...]]:
         """The combinations of operands' forms in which no value is computed in two ways, while there are such."""
-        agreeing: list[tuple[tuple[Form, ...], Chosen]] = [((), NOTHING_CHOSEN)]
+        agreeing: list[tuple[Form, ...]] = [()]
         for forms in found:
-            further: list[tuple[tuple[Form, ...], Chosen]] = []
-            for operands, chosen in agreeing:
-                others = self._chosen.others(chosen)
-                further += [
-                    ((*operands, form), chosen.with_bits(form.chosen))
-                    for form in forms
-                    if not form.chosen.terms & others
-                ]
+            further: list[tuple[Form, ...]] = []
+            for operands in agreeing:
+                others = self._chosen.others(self._chosen_in(operands))
+                further += [(*operands, form) for form in forms if not form.chosen.terms & others]
             agreeing = further
-        if agreeing:
-            return agreeing
-        return [(forms, self._chosen.latest(form.chosen for form in forms)) for forms in product(*found)]
+        return agreeing or list(product(*found))
+
+    def _chosen_in(self, operands: tuple[Form, ...]) -> Chosen:
+        """The terms that operands have for classes; where they do not agree, those of the last."""
+        return self._chosen.latest(operand.chosen for operand in operands)
 
     def _sides(self, pair: int, position: int) -> Iterator[Form]:
         """One side of a pair of blocks is that block."""
@@ -178,42 +208,49 @@ class _Extraction:
 
     def _of_operands(self, operands: tuple[Form, ...]) -> tuple[Bill, frozenset[str]]:
         """What operands cost together, and the lists that they read."""
-        read = frozenset[str]().union(*(operand.lists_read for operand in operands))
-        return self._items.united(operand.bill for operand in operands), read
+        bill = self._items.united([operand.bill for operand in operands])
+        return bill, self._united(tuple([operand.lists_read for operand in operands]))
 
-    def _pruned(self, offers: list[Form]) -> list[Form]:
-        """Each form once, within the limits: of those that read the same lists, those that cost least, and the one that
-        costs least if rows fit in local memory.
+    def _united(self, names: tuple[frozenset[str], ...]) -> frozenset[str]:
+        """Names of all sets. Few sets are met, very often."""
+        if names not in self._unions:
+            self._unions[names] = frozenset[str]().union(*names)
+        return self._unions[names]
+
+    def _pruned[F: (Form, _ListForm)](self, offers: Iterable[F]) -> list[F]:
+        """The forms within the limits: of those that read the same lists, those that cost least, and the one that costs
+        least if rows fit in local memory.
 
         One that mentions more indices than others is usable in fewer places; it does not take theirs. Where there
         are too many, the best for every set of lists come before the second best for any, so that no way to split a
         program into kernels is lost to algebra; and what it takes to make the lists that are read counts.
         """
-        distinct: dict[Term, Form] = {}
+        alike: dict[frozenset[str], list[F]] = {}
         for offer in offers:
-            known = distinct.setdefault(offer.term, offer)
-            if offer.bill.estimate < known.bill.estimate:
-                distinct[offer.term] = offer
-        favourites = {form.term for form in _cheapest_keeping(distinct.values())}
-        ranked: list[tuple[int, Form]] = []
-        alike: dict[frozenset[str], list[Form]] = {}
-        for offer in _in_order(distinct.values(), _estimate):
-            rivals = alike.setdefault(offer.lists_read, [])
-            count = sum(_serves_for(other, offer) for other in rivals)
-            if count < self._limits.of_same_reads or offer.term in favourites:
-                ranked.append((count, offer))
-                rivals.append(offer)
-            else:
-                self.is_complete = False
+            alike.setdefault(offer.lists_read, []).append(offer)
+        ranked = [entry for rivals in alike.values() for entry in self._ranked(rivals)]
         if len(ranked) > self._limits.in_all:
             self.is_complete = False
-            ranked.sort(key=self._rank_among_many)
-        return _in_order([form for _, form in ranked[: self._limits.in_all]], _estimate)
+            ranked = _cheapest(ranked, self._limits.in_all, self._rank_among_many, lambda entry: entry[1].term)
+        return _in_order([form for _, form in ranked], _estimate)
 
-    def _rank_among_many(self, entry: tuple[int, Form]) -> tuple[int, bool, int]:
+    def _ranked[F: (Form, _ListForm)](self, rivals: list[F]) -> list[tuple[int, F]]:
+        """Of forms that read the same lists those within the limit, each with how many serve for it that cost less."""
+        most = self._limits.of_same_reads
+        if all(form.free == rivals[0].free for form in rivals):
+            kept = _in_order(_cheapest(rivals, most, _estimate, _term), _estimate)
+            favourites = _cheapest(rivals, 1, _keeping, _term)
+            ranked = list(enumerate([*kept, *(form for form in favourites if not _is_among(form, kept))]))
+        else:
+            ranked = _ranked_by_use(rivals, most)
+        self.is_complete = self.is_complete and len(ranked) == len(rivals)
+        return ranked
+
+    def _rank_among_many(self, entry: tuple[int, _Weighed]) -> tuple[int, bool, int, int]:
         """How soon a form is left out; the best that reads no list never, for the report compares plans with it."""
         rivals, form = entry
-        return (rivals, bool(form.lists_read), form.bill.estimate + self._to_make(form.lists_read))
+        estimate = form.bill.estimate
+        return (rivals, bool(form.lists_read), estimate + self._to_make(form.lists_read), estimate)
 
     def _to_make(self, lists_read: frozenset[str]) -> int:
         """What it takes to make lists from scratch, each by a kernel of its own but with what they share made once."""
@@ -247,14 +284,17 @@ class _Extraction:
         if self._lists.is_block(identifier):
             return self._found[identifier]
         if identifier not in self._of_lists:
-            offers: list[Form] = []
+            offers: list[_ListForm] = []
             for node in self._graph.classes[identifier].nodes:
                 if isinstance(node.head, Map | Stored | Pair):
-                    for operands, chosen in self._agreeing([self._list_forms(child) for child in node.children]):
-                        term = node.build(tuple(operand.term for operand in operands))
+                    for operands in self._agreeing([self._list_forms(child) for child in node.children]):
                         bill, read = self._of_operands(operands)
-                        offers.append(Form(term, bill, chosen, read))
-            self._of_lists[identifier] = self._pruned(offers)
+                        free = self._united(tuple([operand.free for operand in operands])) - {node.head.bound_index}
+                        offers.append(_ListForm(node, operands, bill, read, free))
+            kept = self._pruned(offers)
+            self._of_lists[identifier] = [
+                Form(form.term, form.bill, self._chosen_in(form.operands), form.lists_read) for form in kept
+            ]
         return self._of_lists[identifier]
 
 
@@ -272,34 +312,61 @@ def stored_blocks(term: Term, indices: tuple[str, ...] = ()) -> Iterator[tuple[t
             yield indices, term
 
 
-def _serves_for(one: Form, other: Form) -> bool:
+def _ranked_by_use[F: (Form, _ListForm)](rivals: list[F], most: int) -> list[tuple[int, F]]:
+    """Forms that read the same lists and mention other indices, as many as may serve for each other."""
+    favourites: list[F] = []
+    for form in _in_order(rivals, _keeping):
+        if not any(_serves_for(other, form) for other in favourites):
+            favourites.append(form)
+    ranked: list[tuple[int, F]] = []
+    for form in _in_order(rivals, _estimate):
+        count = sum(_serves_for(other, form) for _, other in ranked)
+        if count < most or _is_among(form, favourites):
+            ranked.append((count, form))
+    return ranked
+
+
+def _is_among(form: _Weighed, others: Iterable[_Weighed]) -> bool:
+    return any(form is other for other in others)
+
+
+def _serves_for(one: _Weighed, other: _Weighed) -> bool:
     """Whether a form can be used wherever another can that reads the same lists: it mentions no more indices."""
-    return one.term.free <= other.term.free
+    return one.free <= other.free
 
 
-def _cheapest_keeping(offers: Iterable[Form]) -> list[Form]:
-    """For every set of lists read the form that costs least if all that is needed again is kept local."""
-    found: dict[frozenset[str], list[Form]] = {}
-    for offer in _in_order(offers, _keeping):
-        rivals = found.setdefault(offer.lists_read, [])
-        if not any(_serves_for(other, offer) for other in rivals):
-            rivals.append(offer)
-    return [form for forms in found.values() for form in forms]
-
-
-def _estimate(form: Form) -> int:
+def _estimate(form: _Weighed) -> int:
     return form.bill.estimate
 
 
-def _keeping(form: Form) -> int:
+def _keeping(form: _Weighed) -> int:
     return form.bill.keeping
 
 
-def _in_order(forms: Iterable[Form], cost: Callable[[Form], int]) -> list[Form]:
+def _term(form: _Weighed) -> Term:
+    return form.term
+
+
+def _in_order[F: (Form, _ListForm)](forms: Iterable[F], cost: Callable[[F], int]) -> list[F]:
     """Cheapest first; ties are broken by structure, which no renaming or reordering of rules changes."""
     forms = list(forms)
     alike = Counter(map(cost, forms))
     return sorted(forms, key=lambda form: (cost(form), form.term.digest if alike[cost(form)] > 1 else ""))
+
+
+def _cheapest[T, C: (int, tuple[int, ...])](
+    entries: list[T], count: int, cost: Callable[[T], C], term: Callable[[T], Term]
+) -> list[T]:
+    """The first of as many as that in this order. Only those between which it has to choose are told by structure."""
+    ordered = sorted(entries, key=cost)
+    if len(ordered) <= count:
+        return ordered
+    last = cost(ordered[count - 1])
+    below = [entry for entry in ordered[:count] if cost(entry) < last]
+    equal = [entry for entry in ordered if cost(entry) == last]
+    if len(below) + len(equal) > count:
+        equal.sort(key=lambda entry: term(entry).digest)
+    return [*below, *equal[: count - len(below)]]
 
 
 def _operands_first(graph: FrozenGraph, identifiers: list[int]) -> list[int]:

@@ -19,6 +19,8 @@ from bbrewrite.plan.extraction.parts import reachable
 
 # Partial plans looked at in one walk, at most.
 STEPS = 20_000
+# Sums of the same costs in another order differ by less than this share of them.
+ROUNDING = 1e-9
 
 type _Rank = tuple[int, int, float]
 
@@ -117,14 +119,20 @@ class Walk:
         self._ceiling = ceiling
         self._fewest_lists = fewest_lists
         self._best_only = best_only
-        self._makers: dict[int, list[tuple[Maker, float]]] = {}
+        self._least: dict[int, float] = {}
         for maker, cost in seconds.items():
+            share = cost / maker.stores.bit_count()
             for place in places(maker.stores):
-                self._makers.setdefault(place, []).append((maker, cost))
-        self._least = {
-            place: min(cost / maker.stores.bit_count() for maker, cost in makers)
-            for place, makers in self._makers.items()
-        }
+                self._least[place] = min(share, self._least.get(place, inf))
+        # For every list its makers in order of what each adds to the bound of a plan, at least, with their number.
+        self._makers: dict[int, list[tuple[float, int, Maker, float]]] = {place: [] for place in self._least}
+        for number, (maker, cost) in enumerate(seconds.items()):
+            stored = list(places(maker.stores))
+            added = cost - sum([self._least[place] for place in stored])
+            for place in stored:
+                self._makers[place].append((added, number, maker, cost))
+        for makers in self._makers.values():
+            makers.sort(key=lambda entry: entry[0])
         self._least_of_pending: dict[int, float] = {}
         self._behind_pending: dict[int, int] = {}
         self._cheapest: dict[object, float] = {}
@@ -141,10 +149,23 @@ class Walk:
             if not partial.pending:
                 yield partial
             elif not self._best_only or self._is_first_of_its_kind(partial):
-                for maker, seconds in self._makers.get(partial.pending.bit_length() - 1, ()):
-                    successor = partial.with_maker(maker, seconds)
-                    if successor is not None:
-                        self._push(successor)
+                for successor in self._successors(partial):
+                    self._push(successor)
+
+    def _successors(self, partial: PartialPlan) -> list[PartialPlan]:
+        """The plans with one maker more, of the highest list that is wanted, as far as they may cost less than the
+        ceiling; in the order in which makers were given, which decides between equals.
+        """
+        room = self._ceiling - partial.seconds - self._least_for(partial.pending) + ROUNDING * self._ceiling
+        found: list[tuple[int, PartialPlan]] = []
+        for added, number, maker, seconds in self._makers.get(partial.pending.bit_length() - 1, ()):
+            if added > room:
+                break
+            successor = partial.with_maker(maker, seconds)
+            if successor is not None:
+                found.append((number, successor))
+        found.sort(key=lambda entry: entry[0])
+        return [successor for _, successor in found]
 
     @property
     def bound_left(self) -> float:
