@@ -15,7 +15,7 @@ from bbrewrite.rules.expressions import Expressions, Vocabulary, substituted
 from bbrewrite.rules.kind_faults import Equation, kind_fault
 from bbrewrite.rules.read_conditions import read_condition
 from bbrewrite.rules.rules import Condition, IsScalar, Rule, RuleTest
-from bbrewrite.rules.scope import Side
+from bbrewrite.rules.scope import Side, escaped_indices
 from bbrewrite.rules.syntax import Node, documentation_above, span_of
 
 type Named = tuple[tuple[str, Term], ...]
@@ -77,6 +77,10 @@ class _RuleReader:
             scalars = frozenset(condition.term for condition in conditions if isinstance(condition, IsScalar))
             fault = kind_fault(equations, scalars, [*left.uses, *right.uses], self._vocabulary.table)
             self._faults += [fault] if fault is not None else []
+        sides = (_side(left, matches), _side(right, rewrites))
+        if len(self._faults) == faults:
+            self._faults += escaped_indices(*sides)
+            self._faults += escaped_indices(*reversed(sides)) if both_ways else ()
         tests = tuple(self._test(clause) for clause in clauses if isinstance(clause, Tree) and clause.data == "test")
         rule = Rule(
             str(name),
@@ -93,7 +97,7 @@ class _RuleReader:
         )
         if len(self._faults) == faults:
             uses = [*left.uses, *right.uses]
-            self._faults += rule_warnings(rule, _side(left, matches), _side(right, rewrites), placed, uses)
+            self._faults += rule_warnings(rule, *sides, placed, uses)
         return rule
 
     def _reader(self) -> Expressions:

@@ -1,8 +1,9 @@
-"""Warns where a variable changes its loops between the sides of a rule and no condition speaks of it.
+"""Which loops the names of a rule stand in, on either side.
 
-A variable that stands inside `map(i, …)` or `reduce(…, i, …)` may depend on i. Outside that loop the same name would
-mean another i, or none; inside a loop that it was not in, its own i would be captured. Whether a rule is sound is not
-decided here: the missing condition may follow from what the rule says otherwise.
+An index that only names a loop on one side must not be free on the other, where it would stand for nothing: that is an
+error. A variable that stands inside `map(i, …)` or `reduce(…, i, …)` may depend on i. Outside that loop the same name
+would mean another i, or none; inside a loop that it was not in, its own i would be captured. A warning tells of that
+where no condition speaks of it: the missing condition may follow from what the rule says otherwise.
 """
 
 from __future__ import annotations
@@ -41,7 +42,17 @@ def scope_warnings(before: Side, after: Side, conditions: Sequence[Condition]) -
         entered = frozenset[str]().union(*(place - among for place in places)) - stated
         if left or entered:
             yield _warning(name, sorted(left), sorted(entered), before, after)
-    yield from _escaped_indices(before, after)
+
+
+def escaped_indices(before: Side, after: Side) -> Iterator[Diagnostic]:
+    """Faults: indices that only name a loop on one side and are free on the other."""
+    known = frozenset[str]().union(*(term.free for term in before.terms))
+    for index in sorted(frozenset[str]().union(*(term.free for term in after.terms)) - known):
+        if index in before.indices and index in after.indices:
+            note = Related(before.indices[index], "the loop")
+            message = f"`{index}` is used outside the loop that it names"
+            hint = "outside, the name stands for no index of this rule"
+            yield Diagnostic("escaped-index", message, after.indices[index], hint, (note,))
 
 
 def rebound_warnings(uses: Iterable[Use]) -> Iterator[Diagnostic]:
@@ -83,17 +94,6 @@ def _warning(name: str, left: list[str], entered: list[str], before: Side, after
     does, loops, it = "leaves" if left else "enters", f"the loop{'' if one else 's'} {loops}", "it" if one else "them"
     message = f"`{name}` {does} {loops} and may depend on {it}"
     return Diagnostic("scope", message, span, f"add {needed}", notes, "warning")
-
-
-def _escaped_indices(before: Side, after: Side) -> Iterator[Diagnostic]:
-    """Indices that name a loop on one side and are free on the other."""
-    known = frozenset[str]().union(*(term.free for term in before.terms))
-    for index in sorted(frozenset[str]().union(*(term.free for term in after.terms)) - known):
-        if index in before.indices and index in after.indices:
-            note = Related(before.indices[index], "the loop")
-            message = f"`{index}` is used outside the loop that it names"
-            hint = "outside, the name stands for no index of this rule"
-            yield Diagnostic("scope", message, after.indices[index], hint, (note,), "warning")
 
 
 def _occurrences(terms: Iterable[Term]) -> dict[str, set[Loops]]:

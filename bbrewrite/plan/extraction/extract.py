@@ -13,15 +13,24 @@ remove their index from the set, and what a kernel stores must mention none but 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 
 from bbrewrite.core.terms import Component, Map, Pair, Read, Reduce, Stored, Term
 from bbrewrite.egraph.view import ENode, FrozenGraph
 from bbrewrite.plan.extraction.agreement import NOTHING_CHOSEN, Chosen, ChosenTerms
+from bbrewrite.plan.extraction.forms import (
+    Form,
+    Offer,
+    Weighed,
+    by_estimate,
+    cheapest,
+    each_once,
+    in_order,
+    ranked,
+    term_of,
+)
 from bbrewrite.plan.extraction.items import UNIT, Bill, Items, exact
 from bbrewrite.plan.extraction.lists import Lists
 from bbrewrite.plan.term_costs import TermCosts
@@ -40,44 +49,6 @@ class Limits:
 SMALL_GRAPH = 40
 EVERY_FORM = Limits(of_same_reads=1000, in_all=1000)
 FEW_FORMS = Limits(of_same_reads=2, in_all=64)
-
-
-@dataclass(frozen=True)
-class Form:
-    """A term of a class with what it costs; `chosen` is the term that it has for every class in it.
-
-    Its estimate is what it costs if whatever does not depend on a loop were hoisted out of it and nothing were kept
-    local; keeping, if all that is needed in several passes were, where that is cheaper than to compute it again.
-    """
-
-    term: Term
-    bill: Bill
-    chosen: Chosen
-    lists_read: frozenset[str]
-
-    @property
-    def free(self) -> frozenset[str]:
-        """The indices that its term mentions."""
-        return self.term.free
-
-
-@dataclass(frozen=True)
-class _ListForm:
-    """A form of a list that is weighed: its term is made where others cost as much. Of most it never is."""
-
-    node: ENode
-    operands: tuple[Form, ...]
-    bill: Bill
-    lists_read: frozenset[str]
-    free: frozenset[str]
-
-    @cached_property
-    def term(self) -> Term:
-        """What a kernel stores."""
-        return self.node.build(tuple([operand.term for operand in self.operands]))
-
-
-type _Weighed = Form | _ListForm
 
 
 @dataclass(frozen=True)
@@ -153,29 +124,43 @@ class _Extraction:
 
     def _improve(self, identifier: int) -> bool:
         """Recomputes a class's forms from those of its operands; true where they changed."""
-        offers = [offer for node in self._graph.classes[identifier].nodes for offer in self._offers(identifier, node)]
+        nodes = self._graph.classes[identifier].nodes
+        offers: list[Weighed] = [offer for node in nodes for offer in self._offers(identifier, node)]
         offers += [self._form(read, (), NOTHING_CHOSEN) for read in self._lists.reads(identifier)]
-        distinct: dict[Term, Form] = {}
-        for offer in (*offers, *self._found[identifier]):
-            known = distinct.setdefault(offer.term, offer)
-            if offer.bill.estimate < known.bill.estimate:
-                distinct[offer.term] = offer
-        kept = self._pruned(distinct.values())
-        if [found.term for found in kept] == [found.term for found in self._found[identifier]]:
+        before = self._found[identifier]
+        # Forms of one class's nodes are different terms, but not those found before or in a pair.
+        if before or any(isinstance(node.head, Component) for node in nodes):
+            offers = each_once([*offers, *before])
+        kept = [self._made(offer) for offer in self._pruned(offers)]
+        if [found.term for found in kept] == [found.term for found in before]:
             return False
         self._found[identifier] = [
             replace(form, chosen=form.chosen.with_bits(self._chosen.one(identifier, form.term))) for form in kept
         ]
         return True
 
-    def _offers(self, identifier: int, node: ENode) -> Iterator[Form]:
+    def _offers(self, identifier: int, node: ENode) -> Iterator[Weighed]:
         if isinstance(node.head, Component):
             yield from self._sides(node.children[0], node.head.position)
         elif all(self._lists.is_block(child) for child in node.children):
             for operands in self._agreeing([self._found[child] for child in node.children]):
-                chosen = self._chosen_in(operands)
-                if not self._chosen.has(chosen, identifier):
-                    yield self._form(node.build(tuple(operand.term for operand in operands)), operands, chosen)
+                if not any(self._chosen.has(operand.chosen, identifier) for operand in operands):
+                    yield self._offer(node, operands)
+
+    def _offer(self, node: ENode, operands: tuple[Form, ...]) -> Offer:
+        bill, read = self._of_operands(operands)
+        free = self._united((node.head.free, *[operand.free for operand in operands])) - {node.head.bound_index}
+        bill = self._items.with_cost(bill, node.head, free, lambda: term_of(node, operands))
+        return Offer(node, operands, bill, read, free)
+
+    def _made(self, form: Weighed) -> Form:
+        """A form with its term and all its items."""
+        if isinstance(form, Form):
+            return form
+        chosen = self._chosen_in(form.operands)
+        if isinstance(form.node.head, Map | Stored | Pair):
+            return Form(form.term, form.bill, chosen, form.lists_read)
+        return self._form(form.term, form.operands, chosen)
 
     def _agreeing(self, found: list[list[Form]]) -> list[tuple[Form, ...]]:
         """The combinations of operands' forms in which no value is computed in two ways, while there are such."""
@@ -217,36 +202,21 @@ class _Extraction:
             self._unions[names] = frozenset[str]().union(*names)
         return self._unions[names]
 
-    def _pruned[F: (Form, _ListForm)](self, offers: Iterable[F]) -> list[F]:
-        """The forms within the limits: of those that read the same lists, those that cost least, and the one that costs
-        least if rows fit in local memory.
+    def _pruned[F: Weighed](self, offers: Iterable[F]) -> list[F]:
+        """The forms within the limits, in order of what they cost.
 
-        One that mentions more indices than others is usable in fewer places; it does not take theirs. Where there
-        are too many, the best for every set of lists come before the second best for any, so that no way to split a
-        program into kernels is lost to algebra; and what it takes to make the lists that are read counts.
+        Where there are too many, the best for every set of lists come before the second best for any, so that no way to
+        split a program into kernels is lost to algebra; and what it takes to make the lists that are read counts.
         """
         alike: dict[frozenset[str], list[F]] = {}
         for offer in offers:
             alike.setdefault(offer.lists_read, []).append(offer)
-        ranked = [entry for rivals in alike.values() for entry in self._ranked(rivals)]
-        if len(ranked) > self._limits.in_all:
-            self.is_complete = False
-            ranked = _cheapest(ranked, self._limits.in_all, self._rank_among_many, lambda entry: entry[1].term)
-        return _in_order([form for _, form in ranked], _estimate)
+        found = [entry for rivals in alike.values() for entry in ranked(rivals, self._limits.of_same_reads)]
+        kept = cheapest(found, self._limits.in_all, self._rank_among_many, lambda entry: entry[1].term)
+        self.is_complete = self.is_complete and len(kept) == sum(map(len, alike.values()))
+        return in_order([form for _, form in kept], by_estimate)
 
-    def _ranked[F: (Form, _ListForm)](self, rivals: list[F]) -> list[tuple[int, F]]:
-        """Of forms that read the same lists those within the limit, each with how many serve for it that cost less."""
-        most = self._limits.of_same_reads
-        if all(form.free == rivals[0].free for form in rivals):
-            kept = _in_order(_cheapest(rivals, most, _estimate, _term), _estimate)
-            favourites = _cheapest(rivals, 1, _keeping, _term)
-            ranked = list(enumerate([*kept, *(form for form in favourites if not _is_among(form, kept))]))
-        else:
-            ranked = _ranked_by_use(rivals, most)
-        self.is_complete = self.is_complete and len(ranked) == len(rivals)
-        return ranked
-
-    def _rank_among_many(self, entry: tuple[int, _Weighed]) -> tuple[int, bool, int, int]:
+    def _rank_among_many(self, entry: tuple[int, Weighed]) -> tuple[int, bool, int, int]:
         """How soon a form is left out; the best that reads no list never, for the report compares plans with it."""
         rivals, form = entry
         estimate = form.bill.estimate
@@ -284,17 +254,12 @@ class _Extraction:
         if self._lists.is_block(identifier):
             return self._found[identifier]
         if identifier not in self._of_lists:
-            offers: list[_ListForm] = []
+            offers: list[Offer] = []
             for node in self._graph.classes[identifier].nodes:
                 if isinstance(node.head, Map | Stored | Pair):
-                    for operands in self._agreeing([self._list_forms(child) for child in node.children]):
-                        bill, read = self._of_operands(operands)
-                        free = self._united(tuple([operand.free for operand in operands])) - {node.head.bound_index}
-                        offers.append(_ListForm(node, operands, bill, read, free))
-            kept = self._pruned(offers)
-            self._of_lists[identifier] = [
-                Form(form.term, form.bill, self._chosen_in(form.operands), form.lists_read) for form in kept
-            ]
+                    operands = [self._list_forms(child) for child in node.children]
+                    offers += [self._offer(node, forms) for forms in self._agreeing(operands)]
+            self._of_lists[identifier] = [self._made(offer) for offer in self._pruned(offers)]
         return self._of_lists[identifier]
 
 
@@ -310,63 +275,6 @@ def stored_blocks(term: Term, indices: tuple[str, ...] = ()) -> Iterator[tuple[t
             yield from stored_blocks(second, indices)
         case _:
             yield indices, term
-
-
-def _ranked_by_use[F: (Form, _ListForm)](rivals: list[F], most: int) -> list[tuple[int, F]]:
-    """Forms that read the same lists and mention other indices, as many as may serve for each other."""
-    favourites: list[F] = []
-    for form in _in_order(rivals, _keeping):
-        if not any(_serves_for(other, form) for other in favourites):
-            favourites.append(form)
-    ranked: list[tuple[int, F]] = []
-    for form in _in_order(rivals, _estimate):
-        count = sum(_serves_for(other, form) for _, other in ranked)
-        if count < most or _is_among(form, favourites):
-            ranked.append((count, form))
-    return ranked
-
-
-def _is_among(form: _Weighed, others: Iterable[_Weighed]) -> bool:
-    return any(form is other for other in others)
-
-
-def _serves_for(one: _Weighed, other: _Weighed) -> bool:
-    """Whether a form can be used wherever another can that reads the same lists: it mentions no more indices."""
-    return one.free <= other.free
-
-
-def _estimate(form: _Weighed) -> int:
-    return form.bill.estimate
-
-
-def _keeping(form: _Weighed) -> int:
-    return form.bill.keeping
-
-
-def _term(form: _Weighed) -> Term:
-    return form.term
-
-
-def _in_order[F: (Form, _ListForm)](forms: Iterable[F], cost: Callable[[F], int]) -> list[F]:
-    """Cheapest first; ties are broken by structure, which no renaming or reordering of rules changes."""
-    forms = list(forms)
-    alike = Counter(map(cost, forms))
-    return sorted(forms, key=lambda form: (cost(form), form.term.digest if alike[cost(form)] > 1 else ""))
-
-
-def _cheapest[T, C: (int, tuple[int, ...])](
-    entries: list[T], count: int, cost: Callable[[T], C], term: Callable[[T], Term]
-) -> list[T]:
-    """The first of as many as that in this order. Only those between which it has to choose are told by structure."""
-    ordered = sorted(entries, key=cost)
-    if len(ordered) <= count:
-        return ordered
-    last = cost(ordered[count - 1])
-    below = [entry for entry in ordered[:count] if cost(entry) < last]
-    equal = [entry for entry in ordered if cost(entry) == last]
-    if len(below) + len(equal) > count:
-        equal.sort(key=lambda entry: term(entry).digest)
-    return [*below, *equal[: count - len(below)]]
 
 
 def _operands_first(graph: FrozenGraph, identifiers: list[int]) -> list[int]:

@@ -7,7 +7,7 @@ for `extract.py` to say, and what a term costs for `term_costs.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bbrewrite.core.bits import places
@@ -51,6 +51,7 @@ class Items:
         self._depending: dict[str, int] = {}
         self._first: dict[str, dict[int, int]] = {}
         self._of_term: dict[Term, Bill] = {}
+        self._of_heads: dict[tuple[Term, frozenset[str]], tuple[int, int]] = {}
         self._in_passes: dict[tuple[Term, tuple[Pass, ...]], int] = {}
         self._moved: dict[tuple[Pass, int], int] = {}
         self._common: dict[int, tuple[int, int]] = {}
@@ -79,6 +80,17 @@ class Items:
             bits = self._new(Item(term, None), 0, cost - again) | self._new(Item(term, ()), cost, again)
             self._of_term[term] = Bill(bits, cost, cost)
         return self._of_term[term]
+
+    def with_cost(self, bill: Bill, head: Term, free: frozenset[str], make: Callable[[], Term]) -> Bill:
+        """What operands cost together with a term on them, without its items. What it costs itself follows from its
+        head and the indices that it mentions, so that few are made.
+        """
+        if (head, free) not in self._of_heads:
+            cost, again = self._cost(make())
+            # A reduction is paid where its loop is and once outside.
+            self._of_heads[head, free] = (2 * cost, cost + again) if isinstance(head, Reduce) else (cost, cost)
+        estimate, keeping = self._of_heads[head, free]
+        return Bill(bill.items, bill.estimate + estimate, bill.keeping + keeping)
 
     def parts(self, term: Term) -> Bill:
         """All terms in one, each outside of all loops."""
