@@ -27,6 +27,7 @@ from bbrewrite.plan.extraction.forms import (
     by_estimate,
     cheapest,
     each_once,
+    first,
     in_order,
     ranked,
     term_of,
@@ -98,6 +99,7 @@ class _Extraction:
         self._found: dict[int, list[Form]] = {identifier: [] for identifier in graph.classes}
         self._of_lists: dict[int, list[Form]] = {}
         self._unions: dict[tuple[frozenset[str], ...], frozenset[str]] = {}
+        self._free: dict[tuple[Term, tuple[frozenset[str], ...]], frozenset[str]] = {}
         self._making: dict[frozenset[str], int] = {}
         self._chosen = ChosenTerms()
         self._items = Items(costs)
@@ -149,8 +151,9 @@ class _Extraction:
 
     def _offer(self, node: ENode, operands: tuple[Form, ...]) -> Offer:
         bill, read = self._of_operands(operands)
-        free = self._united((node.head.free, *[operand.free for operand in operands])) - {node.head.bound_index}
-        bill = self._items.with_cost(bill, node.head, free, lambda: term_of(node, operands))
+        free = self._mentioned(node.head, tuple([operand.free for operand in operands]))
+        if not isinstance(node.head, Map | Stored | Pair):
+            bill = self._items.with_cost(bill, node.head, free, lambda: term_of(node, operands))
         return Offer(node, operands, bill, read, free)
 
     def _made(self, form: Weighed) -> Form:
@@ -202,6 +205,12 @@ class _Extraction:
             self._unions[names] = frozenset[str]().union(*names)
         return self._unions[names]
 
+    def _mentioned(self, head: Term, operands: tuple[frozenset[str], ...]) -> frozenset[str]:
+        """The indices that a term mentions, by its head and those that its operands mention."""
+        if (head, operands) not in self._free:
+            self._free[head, operands] = head.free.union(*operands) - {head.bound_index}
+        return self._free[head, operands]
+
     def _pruned[F: Weighed](self, offers: Iterable[F]) -> list[F]:
         """The forms within the limits, in order of what they cost.
 
@@ -211,10 +220,17 @@ class _Extraction:
         alike: dict[frozenset[str], list[F]] = {}
         for offer in offers:
             alike.setdefault(offer.lists_read, []).append(offer)
-        found = [entry for rivals in alike.values() for entry in ranked(rivals, self._limits.of_same_reads)]
-        kept = cheapest(found, self._limits.in_all, self._rank_among_many, lambda entry: entry[1].term)
+        count = self._limits.in_all
+        if len(alike) < count:
+            found = [entry for rivals in alike.values() for entry in ranked(rivals, self._limits.of_same_reads)]
+            kept = [form for _, form in cheapest(found, count, self._rank_among_many, lambda entry: entry[1].term)]
+        else:
+            # The best for every set of lists are as many as may be kept.
+            best = [(0, min(rivals, key=by_estimate)) for rivals in alike.values()]
+            best = cheapest(best, count, self._rank_among_many, lambda entry: first(alike[entry[1].lists_read]).term)
+            kept = [first(alike[form.lists_read]) for _, form in best]
         self.is_complete = self.is_complete and len(kept) == sum(map(len, alike.values()))
-        return in_order([form for _, form in kept], by_estimate)
+        return in_order(kept, by_estimate)
 
     def _rank_among_many(self, entry: tuple[int, Weighed]) -> tuple[int, bool, int, int]:
         """How soon a form is left out; the best that reads no list never, for the report compares plans with it."""

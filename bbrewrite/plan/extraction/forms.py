@@ -119,6 +119,12 @@ def in_order[F: Weighed](forms: Iterable[F], cost: Callable[[F], int]) -> list[F
     return sorted(forms, key=lambda form: (cost(form), form.term.digest if alike[cost(form)] > 1 else ""))
 
 
+def first[F: Weighed](forms: list[F]) -> F:
+    """The one that costs least."""
+    (found,) = cheapest(forms, 1, by_estimate, _term)
+    return found
+
+
 def cheapest[T, C: (int, tuple[int, ...])](
     entries: list[T], count: int, cost: Callable[[T], C], term: Callable[[T], Term]
 ) -> list[T]:
