@@ -7,6 +7,7 @@ dropped may be read in the loop by its own update only, since the other may be u
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import permutations
@@ -36,15 +37,16 @@ def _first_pair(body: tuple[Statement, ...]) -> tuple[str, str] | None:
             continue
         starts = {s.target.name: s for s in body[:position] if isinstance(s, Let) and not s.target.list_indices}
         updates = [s for s in loop.body if isinstance(s, Update) and s.target.name in starts]
-        names = [update.target.name for update in updates]
+        names = Counter(update.target.name for update in updates)
+        uses = _uses(loop) if len(updates) > 1 else Counter[str]()
         changing = {s.target.name for s in walk_statements(loop.body) if isinstance(s, Update)}
         lets = {s.target.name: s.expression for s in loop.body if isinstance(s, Let) and s.target.name not in changing}
         for kept, other in permutations(updates, 2):
             one, two = starts[kept.target.name], starts[other.target.name]
             if one.expression != two.expression or one.target.type != two.target.type:
                 continue
-            is_single = names.count(kept.target.name) == names.count(other.target.name) == 1
-            if not is_single or _uses(loop, other.target.name) != 1:
+            is_single = names[kept.target.name] == names[other.target.name] == 1
+            if not is_single or uses[other.target.name] != 1:
                 continue
             renaming: dict[str, Term] = {kept.target.name: Local(other.target.name)}
             if substituted(_inlined(kept, lets), renaming) == _inlined(other, lets):
@@ -52,13 +54,14 @@ def _first_pair(body: tuple[Statement, ...]) -> tuple[str, str] | None:
     return None
 
 
-def _uses(loop: Loop, name: str) -> int:
-    """How many statements of a loop read an accumulator or update it."""
-    return sum(
-        (isinstance(s, Let | Update | Store) and name in s.expression.local_names)
-        or (isinstance(s, Update) and s.target.name == name)
-        for s in walk_statements((loop,))
-    )
+def _uses(loop: Loop) -> Counter[str]:
+    """How many statements of a loop read a local value or update it."""
+    found = Counter[str]()
+    for statement in walk_statements((loop,)):
+        if isinstance(statement, Let | Update | Store):
+            updated = {statement.target.name} if isinstance(statement, Update) else frozenset[str]()
+            found.update(statement.expression.local_names | updated)
+    return found
 
 
 def _inlined(update: Update, lets: Mapping[str, Term]) -> Term:
