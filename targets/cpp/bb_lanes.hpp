@@ -125,32 +125,37 @@ BB_INLINE Through<Function, Argument, Use> through(Argument argument, Use use = 
 
 namespace detail {
 
-// The terms c, ..., c + count - 1 of a row, at most N vectors of them. They are counted in 32 bits, as many as a
-// float has, so that what depends on the place fits into as many vectors.
-template <int N, class T, class F> BB_INLINE void make_terms(T* terms, long c, long count, F& f) {
+// Sets the first `count` of L lanes to f(0), f(1), ..., and the others to one value. That is a condition and no shorter
+// loop: whole vectors loaded after stores of a few lanes would have to wait for them.
+template <int L, class T, class F> BB_INLINE void set_lanes(T* to, long count, T other, F f) {
+  if (count == L) {
 #pragma omp simd
-  for (int l = 0; l < count; ++l) terms[l] = f(c + l);
+    for (int l = 0; l < L; ++l) to[l] = f(l);
+  } else {
+#pragma omp simd
+    for (int l = 0; l < L; ++l) to[l] = l < count ? f(l) : other;
+  }
+}
+
+// The terms c, ..., c + count - 1 of a row, at most N vectors of them, and `other` for what is missing. They are counted in
+// 32 bits, as many as a float has, so that what depends on the place fits into as many vectors.
+template <int N, class T, class F> BB_INLINE void make_terms(T* terms, long c, long count, T other, F& f) {
+  set_lanes<N * Vector<T>::width>(terms, count, other, [&](int l) __attribute__((always_inline)) { return f(c + l); });
 }
 template <int N, class Function, class Argument, class Use>
-BB_INLINE void make_terms(float* terms, long c, long count, Through<Function, Argument, Use>& f) {
+BB_INLINE void make_terms(float* terms, long c, long count, float other, Through<Function, Argument, Use>& f) {
   constexpr long W = Vector<float>::width, L = N * W;
   using vec = Vector<float>::type;
   alignas(BB_VECTOR_BYTES) float arguments[L], values[L];  // in registers, since loops over whole vectors are unrolled
-  for (int l = count; l < L; ++l) arguments[l] = 0;
-#pragma omp simd
-  for (int l = 0; l < count; ++l) arguments[l] = f.argument(c + l);
+  set_lanes<L>(arguments, count, 0.0f, [&](int l) __attribute__((always_inline)) { return f.argument(c + l); });
   vec x[N];
   BB_EACH x[j] = *(const vec*)(arguments + j * W);
   Function::template apply<N>(x);
-  if constexpr (same<Use, Value>) {
-    float* const to = count == L ? terms : values;
-    BB_EACH *(vec*)(to + j * W) = x[j];
-    for (int l = 0; l < count && to == values; ++l) terms[l] = values[l];
-  } else {
-    BB_EACH *(vec*)(values + j * W) = x[j];
-#pragma omp simd
-    for (int l = 0; l < count; ++l) terms[l] = f.use(c + l, values[l]);
-  }
+  BB_EACH *(vec*)(values + j * W) = x[j];
+  set_lanes<L>(terms, count, other, [&](int l) __attribute__((always_inline)) {
+    if constexpr (same<Use, Value>) return values[l];
+    else return f.use(c + l, values[l]);
+  });
 }
 
 }  // namespace detail

@@ -1,5 +1,5 @@
 // Scalar mathematics on float and double, as generated loops call it. Every float function but pow is straight-line code
-// that vectorises inside `#pragma omp simd` loops, and so are double exp, sigmoid, silu and gelu_tanh; the other
+// that vectorises inside `#pragma omp simd` loops, and so are double exp, log, sigmoid, silu and gelu_tanh; the other
 // transcendental double functions call the C library. Infinities and NaN keep their meaning (no -ffast-math), results
 // below the smallest normal number may be zero, and the sign of a zero is not kept. Errors are a few units in the last
 // place, whatever the argument; tests/cpp/math.cpp states and checks them.
@@ -249,8 +249,31 @@ BB_INLINE double exp(double x) {
   return x <= 0x1.62e42fefa39efp9 ? y : x + __builtin_inf();     // log of the largest
 }
 
+// Reduced like that of floats, to log m = 2 atanh(s) with s = f / (2 + f), of which the first term is f itself but for what
+// is taken from it.
+BB_INLINE double log(double x) {
+  const bool tiny = x < 0x1p-1022;
+  const double scaled = tiny ? x * 0x1p54 : x;
+  const uint64_t u = __builtin_bit_cast(uint64_t, scaled);
+  const int64_t e = int64_t(u - 0x3fe6a09e667f3bcd) >> 52;  // the mantissa m goes to [sqrt(1/2), sqrt(2))
+  const double f = __builtin_bit_cast(double, u - (uint64_t(e) << 52)) - 1.0;
+  const double n = double(int32_t(e)) - (tiny ? 54.0 : 0.0);
+  const double s = f / (2.0 + f), z = s * s, half = 0.5 * f * f;
+  double q = 0x1.2b5bd9a31aa2ep-3;
+  q = detail::fused(q, z, 0x1.39fe16ad87f86p-3);
+  q = detail::fused(q, z, 0x1.7462b6e311ac2p-3);
+  q = detail::fused(q, z, 0x1.c71c62ddb431ap-3);
+  q = detail::fused(q, z, 0x1.2492492df7663p-2);
+  q = detail::fused(q, z, 0x1.99999999952abp-2);
+  q = detail::fused(q, z, 0x1.5555555555558p-1);
+  const double tail = detail::fused(s, detail::fused(z, q, half), n * 0x1.a39ef35793c76p-33);
+  const double y = n * 0x1.62e42feep-1 + (f - (half - tail));
+  const double outside = x == 0.0 ? -__builtin_inf() : __builtin_nan("");
+  const double positive = x < __builtin_inf() ? y : x;
+  return x > 0.0 ? positive : outside;
+}
+
 BB_INLINE double expm1(double x) { return __builtin_expm1(x); }
-BB_INLINE double log(double x) { return __builtin_log(x); }
 BB_INLINE double log1p(double x) { return __builtin_log1p(x); }
 BB_INLINE double tanh(double x) { return __builtin_tanh(x); }
 BB_INLINE double sigmoid(double x) { return 1.0 / (1.0 + bb::exp(-x)); }

@@ -179,20 +179,19 @@ BB_INLINE T reduce_over(long n, F f, Beside&&... beside) {
   long c = 0;
   for (; Most >= L && c + L <= n; c += L) {
     alignas(BB_VECTOR_BYTES) T terms[L];  // lives in registers, since nothing else is kept in it
-    make_terms<4>(terms, c, L, f);
+    make_terms<4>(terms, c, L, Lanes::start, f);
     (beside(c, terms, L), ...);
     lanes.add((const vec*)terms);
   }
   for (; Most >= W && c + W <= n; c += W) {
     alignas(BB_VECTOR_BYTES) T terms[W];
-    make_terms<1>(terms, c, W, f);
+    make_terms<1>(terms, c, W, Lanes::start, f);
     (beside(c, terms, W), ...);
     lanes.add_one(*(const vec*)terms);
   }
   if (c < n) {
     alignas(BB_VECTOR_BYTES) T terms[W];
-    for (long l = 0; l < W; ++l) terms[l] = Lanes::start;
-    make_terms<1>(terms, c, n - c, f);
+    make_terms<1>(terms, c, n - c, Lanes::start, f);
     (beside(c, terms, n - c), ...);
     lanes.add_one(*(const vec*)terms);
   }
@@ -214,7 +213,10 @@ struct Keep {
     if (count == L) {
       BB_UNROLL for (int j = 0; j < L / W; ++j) *(mem*)(to + c + j * W) = *(const vec*)(terms + j * W);
     } else {
-      for (long l = 0; l < count; ++l) to[c + l] = terms[l];
+#pragma omp simd
+      for (int l = 0; l < L; ++l) {
+        if (l < count) to[c + l] = terms[l];
+      }
     }
   }
 };

@@ -189,6 +189,10 @@ static void double_accuracy() {
   DOUBLE(exp, expl(x), -1, 1, 1.5);
   DOUBLE(expm1, expm1l(x), -5, 5, 1.5);
   DOUBLE(log, logl(x), 1e-3, 10, 1.5);
+  DOUBLE(log, logl(x), 0.999, 1.001, 1.5);
+  DOUBLE(log, logl(x), 1e-320, 1e-300, 1.5);
+  DOUBLE(log, logl(x), 5e-324, 2e-308, 1.5);
+  DOUBLE(log, logl(x), 1e300, 1.7e308, 1.5);
   DOUBLE(tanh, tanhl(x), -5, 5, 2.5);
   DOUBLE(sigmoid, 1 / (1 + expl(-x)), -700, 100, 2.5);
   DOUBLE(erf, erfl(x), -5, 5, 1.5);

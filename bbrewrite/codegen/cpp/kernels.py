@@ -119,9 +119,10 @@ class _KernelPrinter:
     def function(self) -> KernelFunction:
         """Prints everything."""
         body = self._writer
-        self._parallel()
+        self._region()
         flags = [self._streamed_declaration(name, flag) for name, flag in self._scope.streamed.items()]
-        mentioned = set(re.findall(r"\w+", "\n".join([*flags, body.text])))
+        inside = set(re.findall(r"\w+", body.text))
+        mentioned = inside.union(*(re.findall(r"\w+", flag) for flag in flags))
         indices = [(index, self._scope.index(index.name)) for index in self._kernel.indices]
         chosen = [(index, names) for index, names in indices if index.name not in self._kernel.whole]
         blocks = [(names.block, index.block) for index, names in chosen if names.block in mentioned]
@@ -131,18 +132,11 @@ class _KernelPrinter:
         writer = Writer()
         writer.line(self._summary())
         with writer.block(signature(f"static void {self._name}", taken)):
-            for name, block in blocks:
-                writer.line(f"constexpr int64_t {name} = {block};")
-            for flag in flags:
-                writer.line(flag)
-            writer.paste(body)
-        return KernelFunction(
-            self._name,
-            writer.text,
-            tuple(t.name for t in self._tensors),
-            tuple(name for name, _ in sizes),
-            self._is_parallel,
-        )
+            for line in (*(f"constexpr int64_t {name} = {block};" for name, block in blocks), *flags):
+                writer.line(line)
+            self._around_body(writer, [size for _, size in sizes if size in inside])
+        tensors, extents = tuple(tensor.name for tensor in self._tensors), tuple(name for name, _ in sizes)
+        return KernelFunction(self._name, writer.text, tensors, extents, self._is_parallel)
 
     def _streamed_declaration(self, name: str, flag: str) -> str:
         tensor = self._scope.tensors[name]
@@ -170,28 +164,41 @@ class _KernelPrinter:
 
     # Threads and memory
 
-    def _parallel(self) -> None:
-        *outer, innermost = self._kernel.grid or ("",)
+    def _around_body(self, writer: Writer, sizes: Sequence[str]) -> None:
+        """Prints the body, in a parallel region if there is one. Each thread has `sizes` of its own: compilers do not
+        see that shared ones never change, and read them entry by entry in rows that are no whole vectors.
+        """
+        if not self._is_parallel:
+            writer.paste(self._writer)
+            return
+        pointers = self._parts.pointers if self._parts else {}
+        for block in self._merged():
+            writer.line(f"std::vector<const {self._kind(block)}*> {pointers[block.name]}({self._threads});")
+        own = f" firstprivate({', '.join(sizes)})" if sizes else ""
+        writer.line(f"#pragma omp parallel num_threads({self._threads}){own}")
+        with writer.block(""):
+            writer.paste(self._writer)
+
+    def _region(self) -> None:
+        """What every thread does."""
         if self._parts:
             self._together(self._parts)
             return
-        if not innermost:
-            self._memory_declarations(on_stack=False)
+        self._memory_declarations(on_stack=False)
+        if not self._kernel.grid:
             self._memory_declarations(on_stack=True)
             self._body()
             return
-        self._writer.line(f"#pragma omp parallel num_threads({self._threads})")
-        with self._writer.block(""):
-            self._memory_declarations(on_stack=False)
-            collapse = f" collapse({len(self._kernel.grid)})" if outer else ""
-            self._writer.line(f"#pragma omp for{collapse} schedule({self._sharing})")
-            for name in outer:
-                self._writer.line(self._grid_loop(name))
-            with self._writer.block(self._grid_loop(innermost)):
-                for name in self._kernel.grid:
-                    self._block_bounds(name)
-                self._memory_declarations(on_stack=True)
-                self._body()
+        *outer, innermost = self._kernel.grid
+        collapse = f" collapse({len(self._kernel.grid)})" if outer else ""
+        self._writer.line(f"#pragma omp for{collapse} schedule({self._sharing})")
+        for name in outer:
+            self._writer.line(self._grid_loop(name))
+        with self._writer.block(self._grid_loop(innermost)):
+            for name in self._kernel.grid:
+                self._block_bounds(name)
+            self._memory_declarations(on_stack=True)
+            self._body()
 
     @property
     def _sharing(self) -> str:
@@ -200,20 +207,14 @@ class _KernelPrinter:
 
     def _together(self, parts: Parts) -> None:
         """All threads run the body; each lets the others know where its accumulators are."""
-        merged = self._merged()
-        for block in merged:
-            self._writer.line(f"std::vector<const {self._kind(block)}*> {parts.pointers[block.name]}({self._threads});")
-        self._writer.line(f"#pragma omp parallel num_threads({self._threads})")
-        with self._writer.block(""):
-            self._writer.line(f"const int64_t {parts.own} = omp_get_thread_num();")
-            self._writer.line(f"const int64_t {parts.count} = omp_get_num_threads();")
-            self._memory_declarations(on_stack=False)
-            self._memory_declarations(on_stack=True)
-            for block in merged:
-                place = "" if block.type.axes or block.list_indices else "&"
-                name = self._scope.locals[block.name]
-                self._writer.line(f"{parts.pointers[block.name]}[{parts.own}] = {place}{name};")
-            self._body()
+        self._writer.line(f"const int64_t {parts.own} = omp_get_thread_num();")
+        self._writer.line(f"const int64_t {parts.count} = omp_get_num_threads();")
+        self._memory_declarations(on_stack=False)
+        self._memory_declarations(on_stack=True)
+        for block in self._merged():
+            place = ("" if block.type.axes or block.list_indices else "&") + self._scope.locals[block.name]
+            self._writer.line(f"{parts.pointers[block.name]}[{parts.own}] = {place};")
+        self._body()
 
     def _merged(self) -> list[LocalBlock]:
         """The accumulators that threads combine."""

@@ -25,7 +25,7 @@ static void attention_kernel(
   constexpr int64_t block_n = 64;
   constexpr int64_t block_d = 64;
   constexpr int64_t block_l = 64;
-  #pragma omp parallel num_threads(threads)
+  #pragma omp parallel num_threads(threads) firstprivate(size_m, size_n, size_d, size_l)
   {
     #pragma omp for collapse(2) schedule(static)
     for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number)

@@ -20,7 +20,7 @@ static void half_type_shift_kernel(
   constexpr int64_t block_m = 4;
   constexpr int64_t block_n = 8;
   const bool Y_streamed = size_m * size_n * sizeof(float) > bb::streamed_bytes;
-  #pragma omp parallel num_threads(threads)
+  #pragma omp parallel num_threads(threads) firstprivate(size_m, size_n)
   {
     #pragma omp for collapse(2) schedule(static)
     for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number)

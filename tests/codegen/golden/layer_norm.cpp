@@ -21,7 +21,7 @@ static void layer_norm_kernel(
   constexpr int64_t block_m = 8;
   constexpr int64_t block_k = 8;
   const bool Y_streamed = size_m * size_k * sizeof(float) > bb::streamed_bytes;
-  #pragma omp parallel num_threads(threads)
+  #pragma omp parallel num_threads(threads) firstprivate(size_m, size_k)
   {
     #pragma omp for schedule(static)
     for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number) {

@@ -25,7 +25,7 @@ static void swiglu_kernel(
   constexpr int64_t block_d = 8;
   constexpr int64_t block_f = 11;
   constexpr int64_t block_e = 8;
-  #pragma omp parallel num_threads(threads)
+  #pragma omp parallel num_threads(threads) firstprivate(size_m, size_d, size_f)
   {
     const size_t bytes_acc = bb_aligned(bb_blocks(size_d, block_e) * block_m * block_e * sizeof(float));
     char* memory = bb::workspace(bytes_acc);

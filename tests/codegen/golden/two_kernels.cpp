@@ -14,7 +14,7 @@ namespace generated {
 static void first(const float* __restrict X, float* __restrict T, int64_t size_m, int64_t size_n, int threads) {
   constexpr int64_t block_m = 4;
   constexpr int64_t block_n = 8;
-  #pragma omp parallel num_threads(threads)
+  #pragma omp parallel num_threads(threads) firstprivate(size_m, size_n)
   {
     #pragma omp for collapse(2) schedule(static)
     for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number)
@@ -46,7 +46,7 @@ static void second(
     int threads) {
   constexpr int64_t block_m = 3;
   constexpr int64_t block_n = 5;
-  #pragma omp parallel num_threads(threads)
+  #pragma omp parallel num_threads(threads) firstprivate(size_m, size_n)
   {
     #pragma omp for schedule(static)
     for (int64_t m_number = 0; m_number < bb_blocks(size_m, block_m); ++m_number) {
