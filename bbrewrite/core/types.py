@@ -126,6 +126,12 @@ class Typing:
         found._applied, found._natural = self._applied, self._natural
         return found
 
+    def with_tensors(self, tensors: Mapping[str, Tensor]) -> Typing:
+        """The same program's typing with tensors of other types."""
+        found = Typing(self._table, self._indices, tensors, self._locals)
+        found._applied, found._natural = self._applied, self._natural
+        return found
+
     def block(self, term: Term) -> BlockType:
         """The type of a term that must be a block."""
         found = self.of(term)

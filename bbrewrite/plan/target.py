@@ -13,7 +13,7 @@ from bbrewrite.resources import configuration_directory, resource_directory
 
 HOST_FILE = "host.toml"
 
-_NARROW_RATE = 1.5
+_NARROW_RATE = 2.0
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,8 @@ class Target:
 
     @property
     def narrow_product_rate(self) -> float:
-        """How many times as fast products are of which both operands are bf16 as it comes from memory.
-
-        Processors multiply such pairs at twice the rate, and as a whole, with sums that are read and stored in single
-        precision, so many times as fast. The rate of a GPU's tensor cores is that of 16 bits.
+        """How many times as fast products are of which both operands are bf16. The rate of a GPU's tensor cores is that
+        of 16 bits.
         """
         return _NARROW_RATE if self.gpu is None else 1.0
 

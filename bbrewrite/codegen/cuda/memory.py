@@ -9,12 +9,12 @@ from collections import Counter
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.cuda.steps import Scratch, Tile
-from bbrewrite.codegen.natural_types import NaturalTypes
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Read, Term
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import Kernel, Let, LocalBlock, Update, compute_element, walk_statements
+from bbrewrite.plan.nests.natural_types import NaturalTypes
 
 
 class KernelMemory:
@@ -29,9 +29,9 @@ class KernelMemory:
         self.tiles: dict[str, Tile] = {}
         self.scratch: dict[tuple[str, Element], Scratch] = {}
         self.read_across: set[str] = set()  # tiles of which threads read entries that others have
-        self.natural = NaturalTypes(kernel, table)
         self._types = {name: block.type for name, block in self.blocks.items()}
         self.typing = Typing(table, kernel.indices, self.tensors, self._types)
+        self.natural = NaturalTypes(kernel.body, self.typing, self.tensors)
         assigned = Counter(s.target.name for s in walk_statements(kernel.body) if isinstance(s, Let | Update))
         # A block that only holds what a tensor holds stays in shared memory as it was read.
         self.views: dict[str, Tile] = {}

@@ -5,12 +5,12 @@ Where the memory lies, `kernels.py` decides.
 
 from __future__ import annotations
 
-from bbrewrite.codegen.natural_types import NaturalTypes
 from bbrewrite.codegen.steps import PackedOperand
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import Kernel, LocalBlock
+from bbrewrite.plan.nests.natural_types import NaturalTypes
 
 
 class LocalMemory:
@@ -26,7 +26,7 @@ class LocalMemory:
         self.tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
         self._types = {name: block.type for name, block in self.blocks.items()}
         self.typing = Typing(table, kernel.indices, self.tensors, self._types)
-        self.natural = NaturalTypes(kernel, table)
+        self.natural = NaturalTypes(kernel.body, self.typing, self.tensors)
 
     def temporary(self, stem: str, axes: tuple[str, ...], element: Element) -> LocalBlock:
         """A new block in local memory."""

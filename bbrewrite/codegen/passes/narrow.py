@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bbrewrite.codegen.access import classify, is_row_contiguous
-from bbrewrite.codegen.natural_types import NaturalTypes
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, rewrite_bottom_up, walk
 from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update, walk_statements
+from bbrewrite.plan.nests.natural_types import NaturalTypes
 
 
 def are_narrow(left: Term, right: Term, tensors: Mapping[str, Tensor], indices: IndexTable) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from bbrewrite.core.elements import Element
@@ -16,7 +17,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
 from bbrewrite.core.types import Typing
-from bbrewrite.core.widening import unwidened
+from bbrewrite.core.widening import is_widened, unwidened
 from bbrewrite.plan.kernel import (
     Barrier,
     Let,
@@ -30,6 +31,7 @@ from bbrewrite.plan.kernel import (
     walk_statements,
 )
 from bbrewrite.plan.masks.visited_share import NarrowedLoop
+from bbrewrite.plan.nests.natural_types import NaturalTypes
 from bbrewrite.plan.nests.views import views
 from bbrewrite.plan.term_costs import COPY_WORK, LAYOUT_WORK, PASS_WORK, body_work, is_transpose
 
@@ -50,7 +52,7 @@ class Event:
     once: bool = False  # one processor does it, where nothing is shared out
     tensor: str = ""  # whose blocks are loaded or stored
     block: Term | None = None  # that is loaded
-    is_narrow: bool = False  # a product of two operands that are bf16 from memory
+    is_narrow: bool = False  # a product whose operands are both bf16
 
     def visits(self, index: str) -> bool:
         """Whether another iteration of a loop is another block."""
@@ -116,10 +118,12 @@ class _Summary:
         self._iterations: list[Event] = []
         self._blocks: dict[str, LocalBlock] = {}
         self._held: dict[str, Read] = {}
+        self._body: tuple[Statement, ...] = ()
         self._views: Mapping[str, Read] = {}
         self._touched: dict[str, Tensor] = {}
 
     def of(self, body: tuple[Statement, ...], grid: tuple[str, ...]) -> NestEvents:
+        self._body = body
         self._collect_blocks(body)
         self._views = views(body, self._tensors)
         self._typing = self._typing.with_locals({name: block.type for name, block in self._blocks.items()})
@@ -208,7 +212,19 @@ class _Summary:
                 case _:
                     pass
 
-    def _is_narrow(self, operand: Term) -> bool:
+    @cached_property
+    def _natural(self) -> NaturalTypes:
+        return NaturalTypes(self._body, self._typing, self._tensors)
+
+    def _is_narrow(self, left: Term, right: Term) -> bool:
+        """Whether the right operand of a product is bf16 from memory, and the left one too or rounded to that."""
+        if not self._is_narrow_tensor(right):
+            return False
+        if self._is_narrow_tensor(left):
+            return True
+        return not (is_widened(left) or is_widened(right)) and self._natural.element(left) is Element.BF16
+
+    def _is_narrow_tensor(self, operand: Term) -> bool:
         """Whether an operand of a product is bf16 from memory, perhaps held for other uses too."""
         operand = unwidened(operand)
         if isinstance(operand, Apply) and operand.operator == "transpose":
@@ -224,8 +240,7 @@ class _Summary:
             columns = self._typing.block(term.operands[1]).axes[0]
             product = place.event(2.0, (rows, columns, contracted))
             self._flops.append(product)
-            is_narrow = all(self._is_narrow(operand) for operand in term.operands)
-            self._products.append(replace(product, is_narrow=is_narrow))
+            self._products.append(replace(product, is_narrow=self._is_narrow(*term.operands)))
             # The second operand is packed on load, the first written to a block where it is none in memory. Columns
             # that lie side by side are copied; others are transposed on the way.
             if is_transpose(unwidened(term.operands[1])):

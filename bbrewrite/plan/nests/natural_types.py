@@ -7,32 +7,34 @@ says that it has such a type: where all it is computed from has, and no mark (`c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bbrewrite.core.elements import Element, wider
-from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import as_computed
+from bbrewrite.core.programs import Tensor, as_computed
 from bbrewrite.core.terms import Cast, Term, rewrite_bottom_up
 from bbrewrite.core.types import BlockType, Typing
-from bbrewrite.plan.kernel import Kernel, Let, Update, walk_statements
+from bbrewrite.plan.kernel import Let, Statement, Update, walk_statements
 
 
 class NaturalTypes:
-    """The types of a kernel's terms, in which local blocks have those of what they are computed from."""
+    """The types of a kernel's terms, in which local blocks have those of what they are computed from.
 
-    def __init__(self, kernel: Kernel, table: OperatorTable) -> None:
-        tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
-        held = {block.name: block.type for block in kernel.local_blocks}
-        self._held = Typing(table, kernel.indices, tensors, held)
-        natural = Typing(table, kernel.indices, {name: as_computed(tensor) for name, tensor in tensors.items()})
-        types = {block.name: BlockType(block.type.axes, None) for block in kernel.local_blocks}
+    `held` types the blocks of the kernel's body as they lie in local memory; `tensors` are all that it uses.
+    """
+
+    def __init__(self, body: tuple[Statement, ...], held: Typing, tensors: Mapping[str, Tensor]) -> None:
+        self._held = held
+        natural = held.with_tensors({name: as_computed(tensor) for name, tensor in tensors.items()})
+        computed = [statement for statement in walk_statements(body) if isinstance(statement, Let | Update)]
+        types = {s.target.name: BlockType(s.target.type.axes, None) for s in computed}
         while True:
             self._typing = natural.with_locals(types)
             found = dict(types)
-            for statement in walk_statements(kernel.body):
-                if isinstance(statement, Let | Update):
-                    old = found[statement.target.name]
-                    found[statement.target.name] = BlockType(
-                        old.axes, wider(old.element, self.element(statement.expression))
-                    )
+            for statement in computed:
+                old = found[statement.target.name]
+                found[statement.target.name] = BlockType(
+                    old.axes, wider(old.element, self.element(statement.expression))
+                )
             if found == types:
                 return
             types = found

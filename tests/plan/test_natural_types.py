@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bbrewrite.codegen.natural_types import NaturalTypes
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Cast, Number
+from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import Let, Loop, Store
+from bbrewrite.plan.nests.natural_types import NaturalTypes
 from tests.codegen.kernel_cases import BF16, F32, F64, add_to, block, indices, op, output, read, single, tensor, use
 
 
@@ -36,4 +37,7 @@ def test_the_type_that_a_shifted_block_comes_from(
     (kernel,) = single("shifted", indices(m=16, k=16), "m", body, *tensors).kernels
     store = body[-1].body[0]
     assert isinstance(store, Store)
-    assert NaturalTypes(kernel, builtin_table()).element(store.expression) is natural
+    held = {local.name: local.type for local in kernel.local_blocks}
+    known = {one.name: one for one in tensors}
+    typing = Typing(builtin_table(), kernel.indices, known, held)
+    assert NaturalTypes(kernel.body, typing, known).element(store.expression) is natural
