@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bbrewrite.codegen.passes.flatten import flatten
-from bbrewrite.codegen.steps import PackedOperand, Product, kept_element, leaf_name, walk_steps
+from bbrewrite.codegen.steps import PackedOperand, Product, Repeat, kept_element, leaf_name, names_written, walk_steps
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number, Term
@@ -101,12 +101,13 @@ def test_results_are_exact_for_all_sizes(transposed: bool) -> None:
         np.testing.assert_array_equal(found, exact + x.astype(np.float64).sum(axis=1, keepdims=True))
 
 
-def test_the_planner_counts_on_it() -> None:
+@pytest.mark.parametrize("kept", [X, TWICE], ids=["loaded", "computed"])
+def test_the_planner_counts_on_it(kept: Term) -> None:
     """Of two kernels that differ in nothing but the types in memory, the one in bf16 is estimated to be faster."""
     extents = {"m": 1024, "n": 1024, "k": 1024}
 
     def seconds(element: Element) -> float:
-        (kernel,) = _product(X, element, element).kernels
+        (kernel,) = _product(kept, element, element).kernels
         tensors = {tensor.name: tensor for tensor in (*kernel.reads, *kernel.writes)}
         events = summarise(kernel.body, kernel.grid, TABLE, Typing(TABLE, kernel.indices, tensors), tensors)
         memory = tuple(replace(tier, bytes_per_second=1e30) for tier in host_target().memory)
@@ -127,3 +128,48 @@ def test_infinities_and_nan_stay_in_their_rows_and_columns(kept: Term) -> None:
     assert np.isnan(found[:, 2]).all()
     assert np.isinf(found[1, [0, 1, 3]]).all()
     assert (found[[0, 2]][:, [0, 1, 3]] == 10).all()
+
+
+def _products_of_one_block(beside: Term | None) -> KernelProgram:
+    """Y = f(X) W, where a list of blocks of f(X) is multiplied by one block of W after another; `beside` reads one."""
+    total, rows, sums = block("total", "m n"), block("rows", "m k", "k"), block("sums", "m")
+    added = (add_to(sums, op("row_sum", beside)),) if beside else ()
+    body = (
+        Let(sums, Number(0.0)),
+        Loop("k", (Let(rows, op("multiply", X, 1 + 2**-9)), *added)),
+        Loop(
+            "n",
+            (
+                Let(total, Number(0.0)),
+                Loop("k", (add_to(total, op("dot", use(rows), W)),)),
+                Store(output("Y", "m n"), op("row_shift", use(total), use(sums))),
+            ),
+        ),
+    )
+    tensors = tensor("X", "m k", BF16), tensor("W", "n k", BF16), output("Y", "m n")
+    return single("products", indices(m=20, n=8, k=16), "m", body, *tensors)
+
+
+@pytest.mark.parametrize("beside", [None, use(block("rows", "m k", "k"))], ids=["by products", "by a sum too"])
+def test_what_many_products_take_is_rounded_where_it_is_computed(beside: Term | None) -> None:
+    program = _products_of_one_block(beside)
+    (kernel,) = program.kernels
+    flat = flatten(kernel, TABLE)
+    kept = {block.name: block for block in flat.blocks}
+    (product,) = (step for step in walk_steps(flat.steps) if isinstance(step, Product))
+    left = kept[leaf_name(product.left)]
+    assert kept_element(left) is BF16
+    assert left.list_indices == ("k",)
+    assert not kept["rows"].list_indices  # only its neighbours need it
+    (inside,) = (step for step in walk_steps(flat.steps) if isinstance(step, Repeat) and step.index == "n")
+    assert left.name not in names_written(inside)
+    compiled = compile_program(program, TABLE)
+    random = np.random.default_rng(0)
+    for m, n, k in [(20, 8, 16), (21, 19, 37)]:
+        x = random.standard_normal((m, k)).astype(ml_dtypes.bfloat16)
+        w = random.integers(-9, 10, (n, k)).astype(ml_dtypes.bfloat16)
+        found = compiled.run({"X": x, "W": w}, {"m": m, "n": n, "k": k}, 2)["Y"]
+        exact = x.astype(np.float32) * np.float32(1 + 2**-9)
+        product = exact.astype(ml_dtypes.bfloat16).astype(np.float64) @ w.astype(np.float64).T
+        sums = exact.sum(axis=1, dtype=np.float64, keepdims=True) if beside else 0
+        np.testing.assert_allclose(found, product + sums, rtol=0, atol=1e-4)

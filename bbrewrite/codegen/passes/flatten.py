@@ -19,6 +19,7 @@ from bbrewrite.codegen.passes.local_memory import LocalMemory
 from bbrewrite.codegen.passes.narrow import are_narrow, is_rounded, with_narrow_operands
 from bbrewrite.codegen.passes.overlap import overlapping, read_by_the_row_before, streamable
 from bbrewrite.codegen.passes.registers import cheap_rows, single_entries, without_rows
+from bbrewrite.codegen.passes.rounded_once import with_operands_rounded_once
 from bbrewrite.codegen.passes.rows import merge_rows, single_rows
 from bbrewrite.codegen.passes.spans import with_spans
 from bbrewrite.codegen.passes.views import without_views
@@ -38,6 +39,7 @@ from bbrewrite.codegen.steps import (
     Repeat,
     Step,
     Wait,
+    kept_element,
     leaf_name,
     names_written,
 )
@@ -58,7 +60,8 @@ _FEW_ROWS = 16
 
 def flatten(kernel: Kernel, table: OperatorTable, prepared: frozenset[str] = frozenset()) -> FlatKernel:
     """The kernel's steps; weights named in `prepared` are packed ahead. Raises BlockTypeError for ill-typed kernels."""
-    kernel = with_conditions_in_place(without_views(without_single_iterations(with_narrow_operands(kernel))), table)
+    kernel = without_views(without_single_iterations(with_narrow_operands(kernel)))
+    kernel = with_conditions_in_place(with_operands_rounded_once(kernel, table), table)
     memory = LocalMemory(kernel, table, prepared)
     steps = _statements(memory, kernel.body, kernel.whole.union(kernel.grid), kernel.is_split)
     steps = merge_rows(without_fills(steps), kernel.indices, memory.typing, table)
@@ -298,7 +301,10 @@ class _StatementFlattener:
         source = self._right_source(right, element)
         if not is_kept and is_rounded(left, source, self._memory.tensors, self._memory.natural):
             ready = self._packed(source, transposed, Element.BF16)
-            return self._in_block(self._entrywise(left), Element.BF16), ready
+            left = self._entrywise(left)
+            if isinstance(left, Local) and kept_element(self._memory.blocks[left.name]) is Element.BF16:
+                return left, ready
+            return self._in_block(left, Element.BF16), ready
         rows = self._memory.kernel.indices[self._typing.block(left).axes[0]].block or 1
         in_place = rows <= _FEW_ROWS and not transposed and self._has_dense_rows(source, element)
         in_place = in_place and not (isinstance(source, Read) and source.tensor in self._memory.prepared)
