@@ -31,6 +31,10 @@ BB_INLINE Vector<float>::type estimate_reciprocal(Vector<float>::type x) {  // t
   __asm__("vrcp14ps %0, %0" : "+v"(x));
   return x;
 }
+BB_INLINE Vector<float>::type nearest_integer(Vector<float>::type x) {
+  __asm__("vrndscaleps $0, %0, %0" : "+v"(x));
+  return x;
+}
 BB_INLINE Vector<float>::type look_up(Vector<float>::type table, Vector<float>::type place) {  // by its low four bits
   __asm__("vpermps %2, %1, %0" : "=v"(place) : "v"(place), "v"(table));
   return place;
@@ -71,6 +75,31 @@ struct Exp {
     BB_EACH x[j] = scale_lanes(fused_lanes(p[j], r[j], t[j]), n[j]);
 #else
     detail::one_by_one<N>(x, [](float y) __attribute__((always_inline)) { return bb::exp(y); });
+#endif
+  }
+};
+
+// Vectors of e^x that are going to be rounded to bf16, which keeps 8 bits: these are right to 16. They take two thirds of
+// the time.
+struct ExpRounded {
+  using vec = detail::Vector<float>::type;
+  template <int N> static BB_INLINE void apply(vec* x) {
+#if defined(__AVX512F__)
+    using namespace detail;
+    // With x / ln 2 = n + r it is 2^n 2^r, where |r| is at most 1 / 2 and 2^0 exact. Scaling by 2 to an infinity gives what
+    // it should, whatever r is then.
+    const vec none{};
+    vec n[N], p[N];
+    BB_EACH x[j] *= none + 0x1.715476p0f;
+    BB_EACH n[j] = nearest_integer(x[j]);
+    BB_EACH x[j] -= n[j];
+    BB_EACH p[j] = fused_lanes(x[j], none + 0x1.3a02ccp-7f, none + 0x1.c9fc46p-5f);
+    BB_EACH p[j] = fused_lanes(p[j], x[j], none + 0x1.ec0378p-3f);
+    BB_EACH p[j] = fused_lanes(p[j], x[j], none + 0x1.62e12cp-1f);
+    BB_EACH p[j] = fused_lanes(p[j], x[j], none + 1.0f);
+    BB_EACH x[j] = scale_lanes(p[j], n[j]);
+#else
+    Exp::apply<N>(x);
 #endif
   }
 };

@@ -11,7 +11,7 @@ from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number, Term
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
 from bbrewrite.runtime.module import compile_programs
-from tests.codegen.kernel_cases import F32, F64, block, indices, op, output, read, single, tensor, use
+from tests.codegen.kernel_cases import F32, F64, add_to, block, indices, op, output, read, single, tensor, use
 
 TABLE = builtin_table()
 X = read("X", "m", "n")
@@ -80,3 +80,42 @@ def test_rows_of_all_lengths() -> None:
             x = exact.astype(program.inputs[0].element.numpy_type)
             found = one.run({"X": x}, {"m": 7, "n": n}, 2)["Y"]
             np.testing.assert_allclose(found, value / fold[:, None], rtol=1e-4, atol=1e-5)
+
+
+def _weighted(name: str, value: Term, element: Element) -> KernelProgram:
+    """Y = the values of each row times V, divided by their sum: rounded for the product where all is bf16."""
+    kept, total, product = block("kept", "m n"), block("total", "m"), block("product", "m l")
+    v = op("transpose", read("V", "n", "l"))
+    added = add_to(total, op("row_sum", use(kept))), add_to(product, op("dot", use(kept), v))
+    body = (
+        Let(total, Number(0.0)),
+        Let(product, Number(0.0)),
+        Loop("n", (Let(kept, value), *added)),
+        Store(output("Y", "m l"), op("row_scale", use(product), op("recip", use(total)))),
+    )
+    tensors = tensor("X", "m n", element), tensor("V", "n l", element), output("Y", "m l")
+    return single(name, indices(m=3, n=170, l=8), "m l", body, *tensors)
+
+
+@pytest.mark.parametrize(
+    ("value", "element", "call"),
+    [
+        pytest.param(EXP, Element.BF16, "bb::ExpRounded", id="rounded"),
+        pytest.param(EXP, F32, "bb::Exp", id="of single precision"),
+        pytest.param(op("multiply", EXP, 3), Element.BF16, "bb::Exp", id="what is rounded is made of it"),
+        pytest.param(TANH, Element.BF16, "bb::Tanh", id="without such a form"),
+    ],
+)
+def test_what_is_rounded_to_bf16_need_not_be_more_exact(value: Term, element: Element, call: str) -> None:
+    program = _weighted("weighted", value, element)
+    assert f"bb::through<{call}>" in print_programs([program], TABLE).text
+    (compiled,) = compile_programs([program], TABLE)
+    random = np.random.default_rng(0)
+    for n in (1, 15, 16, 17, 63, 64, 65, 100, 128, 170):
+        x = (random.standard_normal((7, n)) + 2).astype(element.numpy_type)
+        v = random.standard_normal((n, 9)).astype(element.numpy_type)
+        found = compiled.run({"X": x, "V": v}, {"m": 7, "n": n, "l": 9}, 2)["Y"]
+        wide = x.astype(np.float64)
+        values = np.tanh(wide) if value is TANH else np.exp(wide)
+        expected = values @ v.astype(np.float64) / values.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=0.01 if element is Element.BF16 else 1e-5)

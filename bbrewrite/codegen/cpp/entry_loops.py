@@ -21,6 +21,9 @@ from bbrewrite.plan.kernel import LocalBlock
 SIMD = "#pragma omp simd"
 _AT_ONCE = 64  # entries of a row, where vectors are widest
 
+# Functions of vectors that take less time where their values are going to be rounded to bf16.
+_ROUNDED = {"bb::Exp": "bb::ExpRounded"}
+
 
 class EntryLoops:
     """Prints loops of one kernel."""
@@ -157,10 +160,11 @@ class EntryLoops:
         value: str,
         beside: Sequence[Sequence[str]] = (),
         staged: Staged | None = None,
+        is_rounded: bool = False,
     ) -> list[str]:
         """The entries of a row, or of a whole vector, combined in vector lanes; `before` is done for each entry, and
         `beside`, each of some lines, for each part of the row. With `staged`, that call is made for many entries, and
-        the rest is done with its values.
+        the rest is done with its values. What is combined is also kept where it `is_rounded` to bf16.
         """
         axes = self._typing.block(step.fold.operands[0]).axes
         target = self._scope.entry(self._scope.target(step.target), self._positions(len(axes) - 1))
@@ -178,10 +182,11 @@ class EntryLoops:
             body = [*place, *before, f"return {bare(value)};"]
         terms = [_closure(f"int64_t {variable}", body)]
         if staged:
+            function = staged.function
             argument = _closure(f"int64_t {variable}", [*place, *staged.lines, f"return {staged.argument};"])
-            argument[0] = f"bb::through<{staged.function}>({argument[0]}"
             terms = [argument, _closure(f"int64_t {variable}, float {staged.value}", body)]
             if [*before, value] in ([staged.value], [f"const float {value} = {staged.value};", value]):
+                function = _ROUNDED.get(function, function) if is_rounded else function
                 terms = [argument]
             elif list(before) == [f"{value} = {staged.value};"]:
                 terms = [argument]
@@ -189,6 +194,7 @@ class EntryLoops:
                 assert isinstance(kept, Read | Local)
                 start = self._row_start(kept) + (f" + {self._span[0]}" if self._span else "")
                 beside = [[f"bb::Keep{{{start}}}"], *beside]
+            argument[0] = f"bb::through<{function}>({argument[0]}"
             terms[-1][-1] += ")"
         most = self.most_entries(axes[-1], ", {}")
         return _call(f"{target} = bb::{monoid}_over<{kind}{most}>({count}", [*terms, *beside])

@@ -217,7 +217,8 @@ class StepPrinter(EntryLoops):
                 beside.append(behind)
                 start = f"const int64_t {self._before} = {self._row} > 0 ? {self._row} - 1 : 0;"
                 self._write([start, *entries.lines[1]])
-            self._write(self._fold_call(last, [*body, *fold[0].lines[2]], fold[1], beside, _staged([*printed, fold])))
+            before, staged = [*body, *fold[0].lines[2]], _staged([*printed, fold])
+            self._write(self._fold_call(last, before, fold[1], beside, staged, rounded is not None))
         elif len(axes) == 1:
             self._write(body)
         elif end and ended:

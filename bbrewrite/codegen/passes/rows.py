@@ -211,14 +211,28 @@ class _RowMerger:
                 yield Rows(item.members[0].axes[0], tuple(self._passes(item.members)))
 
     def _passes(self, members: list[_Member]) -> Iterator[RowPass]:
-        """Consecutive steps that need each other's entries go over the columns together; a fold ends such a pass."""
+        """Consecutive steps that need each other's entries go over the columns together; a fold ends such a pass, and
+        goes after a step that keeps what it folds.
+        """
         current: list[_Member] = []
         for member in members:
+            if current and self._keeps_folded(current[-1], member):
+                current.insert(-1, member)
+                continue
             if current and not self._same_pass(current, member):
                 yield RowPass(tuple(m.step for m in current))
                 current = []
             current.append(member)
         yield RowPass(tuple(m.step for m in current))
+
+    @staticmethod
+    def _keeps_folded(fold: _Member, member: _Member) -> bool:
+        return (
+            isinstance(fold.step, Fold)
+            and isinstance(member.step, Assign)
+            and (member.step.expression,) == fold.step.fold.operands
+            and member.fits_after(fold, _ENTRY)
+        )
 
     @staticmethod
     def _same_pass(current: list[_Member], member: _Member) -> bool:
