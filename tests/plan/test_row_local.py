@@ -53,6 +53,22 @@ def test_a_row_is_read_once(name: str) -> None:
     assert not any("more than once" in note for note in planned.plan.notes)
 
 
+@pytest.mark.parametrize("n", [1, 20, 63])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_short_rows_have_blocks_of_known_length(name: str, n: int) -> None:
+    """All steps for one such row at a time would wait for each other."""
+    kernel = only_kernel(plan_text(_HEAD + PROGRAMS[name], shipped_rules(), m=20000, n=n))
+    assert kernel.grid == ("m",)
+    assert kernel.whole == frozenset()
+
+
+@pytest.mark.parametrize("n", [20, 63])
+def test_short_rows_are_folded_at_once(n: int) -> None:
+    """What takes the lanes of a row to one number is paid for every block of it."""
+    planned = plan_text(_HEAD + PROGRAMS["layer norm"], shipped_rules(), m=20000, n=n)
+    assert (only_kernel(planned).indices["n"].block or 0) >= n
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_plan_is_right(name: str) -> None:
     check_small(name, plan_text(_HEAD + PROGRAMS[name], shipped_rules(), m=7, n=37))

@@ -17,9 +17,9 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Local, Read
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import LocalBlock
+from bbrewrite.plan.scheduling.spanning import AT_ONCE
 
 SIMD = "#pragma omp simd"
-_AT_ONCE = 64  # entries of a row, where vectors are widest
 
 # Functions of vectors that take less time where their values are going to be rounded to bf16.
 _ROUNDED = {"bb::Exp": "bb::ExpRounded"}
@@ -202,7 +202,7 @@ class EntryLoops:
     def most_entries(self, axis: str, form: str) -> str:
         """The most entries that a row has, in a form, or "" where they may be as many as are worked on at once."""
         size = self._scope.indices[axis].block
-        if size is None or size >= _AT_ONCE or axis in self._scope.whole:
+        if size is None or size >= AT_ONCE or axis in self._scope.whole:
             return ""
         return form.format(self._scope.index(axis).block)
 

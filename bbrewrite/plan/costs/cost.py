@@ -20,6 +20,8 @@ from bbrewrite.plan.target import MemoryTier
 
 # Calling a block operator costs about this long, whatever the block's size.
 STATEMENT_SECONDS = 2.0e-8
+# Folding the lanes of a row into one number takes a processor about this long, however short the row.
+ROW_SECONDS = 5.0e-9
 # Memory moves in lines of so many bytes.
 LINE = 64
 # Tiles of products wait for the sums that they add to: from a farther tier these come so much slower than copies.
@@ -112,6 +114,7 @@ class NestCosts:
         groups = (
             (*_summed((*events.vector_work, *packing)), *copying),
             _summed(events.statements),
+            _summed(events.folded_rows if target.gpu is None else ()),
             _summed(products),
             traffic,
             _summed(events.kept),
@@ -119,7 +122,7 @@ class NestCosts:
             _summed(events.flops),
             _summed(events.iterations),
         )
-        self._products = [tuple(self._column[axis] for axis in event.axes) for event in groups[2]]
+        self._products = [tuple(self._column[axis] for axis in event.axes) for event in groups[3]]
         self._parts = [slice(0, 0)] * len(groups)
         rows: list[list[float]] = []
         amounts: list[float] = []
@@ -183,15 +186,15 @@ class NestCosts:
             totals[places] *= self._visited(narrowed, blocks, most_counted)
         if self._is_split:
             totals *= self._repeats
-        _, _, _, traffic, _, _, flops, iterations = (totals[part] for part in self._parts)
+        _, _, _, _, traffic, _, _, flops, iterations = (totals[part] for part in self._parts)
         # What the busiest processor does.
         own = totals * self._share_of_one(trips, spans)
-        vector, statements, products, own_traffic, kept, accumulated, *_ = (own[part] for part in self._parts)
+        vector, statements, rows, products, own_traffic, kept, accumulated, *_ = (own[part] for part in self._parts)
         if self._target.gpu is None:
             vector, own_traffic = vector * self._padding(spans), own_traffic * self._line_shares(spans)
         target = self._target
         work = vector.sum(axis=0) / (target.vector_operations_per_second * target.vector_lanes)
-        work += STATEMENT_SECONDS * statements.sum(axis=0)
+        work += STATEMENT_SECONDS * statements.sum(axis=0) + ROW_SECONDS * rows.sum(axis=0)
         for axes, total in zip(self._products, products, strict=True):
             work += total / (target.matrix_flops_per_second * self._matrix_efficiency(spans[list(axes)]))
         moved = traffic.sum(axis=0)

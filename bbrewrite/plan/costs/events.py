@@ -71,6 +71,7 @@ class NestEvents:
     packing: tuple[Event, ...]  # elements that are transposed on the way
     copying: tuple[Event, ...]  # vector instructions for those that are packed as they lie
     vector_work: tuple[Event, ...]
+    folded_rows: tuple[Event, ...]  # each of them to a number, which takes many lanes to one
     loads: tuple[Event, ...]  # bytes from global memory
     stores: tuple[Event, ...]
     merged: tuple[Event, ...]  # bytes of one processor's blocks that a split kernel combines
@@ -108,6 +109,7 @@ class _Summary:
         self._packing: list[Event] = []
         self._copying: list[Event] = []
         self._vector: list[Event] = []
+        self._folded_rows: list[Event] = []
         self._loads: list[Event] = []
         self._stores: list[Event] = []
         self._merged: list[Event] = []
@@ -133,6 +135,7 @@ class _Summary:
             tuple(self._packing),
             tuple(self._copying),
             tuple(self._vector),
+            tuple(self._folded_rows),
             tuple(self._loads),
             tuple(self._stores),
             tuple(self._merged),
@@ -252,6 +255,8 @@ class _Summary:
             return
         widest = max((self._typing.block(operand).axes for operand in term.operands), key=len, default=())
         axes = widest if operator.fold else result.axes
+        if operator.fold and result.axes == widest[:-1]:
+            self._folded_rows.append(place.event(1.0, result.axes))
         function = self._table.functions.get(operator.function)
         work = 1.0 if operator.fold else 0.0
         if function is not None:

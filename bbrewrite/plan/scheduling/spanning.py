@@ -10,6 +10,10 @@ from bbrewrite.core.terms import Apply, Term
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import Loop, Statement, walk_statements
 
+# The entries of a row that are worked on at once, where vectors are widest. For shorter rows compilers make better code
+# where they know how long these may be, and the steps for one wait for each other: there is little to do meanwhile.
+AT_ONCE = 64
+
 
 def may_span(terms: Iterable[Term], indices: IndexTable, table: OperatorTable, typing: Typing) -> frozenset[str]:
     """The indices along which nothing runs but rows, entry by entry or folded: a product works on register tiles, and
@@ -33,8 +37,10 @@ def spanned(
     blocks: Mapping[str, int],
     extents: Mapping[str, int],
 ) -> frozenset[str]:
-    """Those of the candidates whose only block is the whole extent, in loops that visit all of it."""
+    """Those of the candidates whose only block is the whole extent, in loops that visit all of it; none where that is
+    short.
+    """
     loops = [statement for statement in walk_statements(body) if isinstance(statement, Loop)]
     partly = {loop.index for loop in loops if loop.bounds is not None or loop.shared}
     looped = {loop.index for loop in loops} - partly - set(grid)
-    return frozenset(name for name in candidates & looped if blocks[name] == extents[name])
+    return frozenset(name for name in candidates & looped if blocks[name] == extents[name] >= AT_ONCE)
