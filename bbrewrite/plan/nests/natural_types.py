@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from bbrewrite.core.elements import Element, wider
 from bbrewrite.core.programs import Tensor, as_computed
-from bbrewrite.core.terms import Cast, Term, rewrite_bottom_up
+from bbrewrite.core.terms import Cast, Local, Term, rewrite_bottom_up
 from bbrewrite.core.types import BlockType, Typing
-from bbrewrite.plan.kernel import Let, Statement, Update, walk_statements
+from bbrewrite.plan.kernel import Let, Merge, Statement, Update, walk_statements
 
 
 class NaturalTypes:
@@ -25,16 +25,15 @@ class NaturalTypes:
     def __init__(self, body: tuple[Statement, ...], held: Typing, tensors: Mapping[str, Tensor]) -> None:
         self._held = held
         natural = held.with_tensors({name: as_computed(tensor) for name, tensor in tensors.items()})
-        computed = [statement for statement in walk_statements(body) if isinstance(statement, Let | Update)]
+        computed = [statement for statement in walk_statements(body) if isinstance(statement, Let | Update | Merge)]
         types = {s.target.name: BlockType(s.target.type.axes, None) for s in computed}
         while True:
             self._typing = natural.with_locals(types)
             found = dict(types)
             for statement in computed:
                 old = found[statement.target.name]
-                found[statement.target.name] = BlockType(
-                    old.axes, wider(old.element, self.element(statement.expression))
-                )
+                value = Local(statement.source.name) if isinstance(statement, Merge) else statement.expression
+                found[statement.target.name] = BlockType(old.axes, wider(old.element, self.element(value)))
             if found == types:
                 return
             types = found
