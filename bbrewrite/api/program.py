@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +85,10 @@ class Program:
             _check_facts(argument, arrays[name])
         return Program(replace(self._request, packed=True), self._load, arrays)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and other processes compile again, which finds what was compiled before."""
+        return (Program, (self._request, self._load, dict(self._weights)))
+
     def __repr__(self) -> str:
         return f"<bbrewrite program ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
 
@@ -122,13 +126,18 @@ class Program:
     def _memory(self, out: Any) -> dict[str, Array] | None:
         if out is None:
             return None
-        given: Sequence[Any] = (out,) if len(self._outputs) == 1 else out
-        if len(given) != len(self._outputs):
+        given: Any = (out,) if len(self._outputs) == 1 else out
+        arrays = cast(Sequence[Any], given) if isinstance(given, tuple | list) else ()
+        if len(arrays) != len(self._outputs):
             raise TypeError(f"`out` needs one array for each of {', '.join(self.outputs)}")
-        return {
-            argument.name: value if isinstance(value, np.ndarray) else _lent(value, for_writing=True)
-            for argument, value in zip(self._outputs, given, strict=True)
-        }
+        memory: dict[str, Array] = {}
+        for name, value in zip(self.outputs, arrays, strict=True):
+            array = _as_memory(name, value)
+            for other, taken in memory.items():
+                if np.may_share_memory(array, taken):
+                    raise ValueError(f"the array for {name} overlaps that of {other}")
+            memory[name] = array
+        return memory
 
     def _fits(self, extents: Mapping[str, int]) -> bool:
         """Whether the fused program has the meaning for these extents; looks at each combination once."""
@@ -160,6 +169,14 @@ def _as_array(argument: Argument, value: Any) -> Array:
     if isinstance(value, (*_NUMBERS, argument.numpy_type.type)):
         return np.asarray(value, argument.numpy_type)
     raise ValueError(f"{argument.name} must be an array, not {type(value).__name__}")
+
+
+def _as_memory(name: str, value: Any) -> Array:
+    if isinstance(value, np.ndarray):
+        return cast(Array, value)
+    if hasattr(value, "__dlpack__"):
+        return _lent(value, for_writing=True)
+    raise TypeError(f"the array for {name} must be an array, not {type(value).__name__}")
 
 
 def _lent(value: Any, for_writing: bool = False) -> Array:

@@ -220,6 +220,8 @@ def _less(before: Movement, after: Movement) -> str:
 def _time_row(name: str, unfused: float, fused: float) -> _Row:
     ratio = unfused / fused if fused else 1.0
     speed = f"{ratio:.2f}x faster" if ratio >= 1 else f"{1 / ratio:.2f}x slower"
+    if speed.startswith("1.00x"):
+        speed = "as fast"
     return (name, _time(unfused), _time(fused), speed)
 
 

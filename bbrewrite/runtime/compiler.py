@@ -97,7 +97,12 @@ def find_compiler() -> Compiler:
 @functools.cache
 def _find(named: str, path: str) -> Compiler:
     if named:
-        command = tuple(shlex.split(named))
+        try:
+            command = tuple(shlex.split(named))
+        except ValueError as error:
+            raise CompilerMissing(f"CXX names no C++ compiler: {named!r} is no command: {str(error).lower()}") from None
+        if not command:
+            raise CompilerMissing("CXX names no C++ compiler: it is blank")
         if shutil.which(command[0], path=path) is None:
             raise CompilerMissing(f"the C++ compiler named by CXX, {command[0]}, was not found. {_HOW_TO_GET_ONE}")
         return _examined(command)
@@ -108,7 +113,11 @@ def _find(named: str, path: str) -> Compiler:
 
 
 def _examined(command: tuple[str, ...]) -> Compiler:
-    version = subprocess.run((*command, "--version"), capture_output=True, text=True, check=False).stdout
+    try:
+        version = subprocess.run((*command, "--version"), capture_output=True, text=True, check=False).stdout
+    except OSError as error:
+        message = f"the C++ compiler {command[0]} cannot be started: {error.strerror}. {_HOW_TO_GET_ONE}"
+        raise CompilerMissing(message) from None
     compiler = Compiler(command, version)
     try:
         with tempfile.TemporaryDirectory() as directory:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -87,6 +89,34 @@ def test_several_outputs_and_numbers(target: str) -> None:
     np.testing.assert_array_equal(high, [6, 14, 22])
     memory = np.empty(3, np.float32), np.empty(3, np.float32)
     assert [a is b for a, b in zip(program(x, lam=1.0, out=memory), memory, strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize("target", ["cpp", "numpy"])
+def test_memory_for_results_is_checked_by_name(target: str) -> None:
+    program = bbrewrite.compile(EXTREMES, target=target)  # pyright: ignore[reportArgumentType]
+    x, memory = np.ones((3, 4), np.float32), np.empty(5, np.float32)
+    low, high = program.outputs
+    for out, kind, message in [
+        ((memory[:3], memory[:3]), ValueError, f"the array for {high} overlaps that of {low}"),
+        ((memory[:3], memory[2:]), ValueError, f"the array for {high} overlaps that of {low}"),
+        ((memory[:3], [1, 2, 3]), TypeError, f"the array for {high} must be an array, not list"),
+        ({low: memory[:3], high: memory[:3]}, TypeError, f"one array for each of {low}, {high}"),
+        (memory[:3], TypeError, f"one array for each of {low}, {high}"),
+    ]:
+        with pytest.raises(kind, match=message):
+            program(x, 2, out=out)
+    one = bbrewrite.compile(LINEAR, target=target)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="the array for Y must be an array, not tuple"):
+        one(*_arrays(6, 8, 5), out=(np.empty((6, 5), np.float32),))
+
+
+def test_a_program_is_copied_and_sent_to_other_processes() -> None:
+    x, w, b = _arrays(6, 8, 5)
+    program = bbrewrite.compile(LINEAR)
+    expected = program(x, w, b)
+    packed = pickle.loads(pickle.dumps(program.with_weights(W=w, b=b)))
+    np.testing.assert_array_equal(copy.deepcopy(program)(x, w, b), expected)
+    np.testing.assert_allclose(packed(x), expected, 1e-5, 1e-6)
 
 
 def test_rules_are_texts_files_or_none() -> None:

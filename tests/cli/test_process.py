@@ -72,7 +72,9 @@ def test_interruption_ends_without_a_traceback(rules: Path, scaled_sum: Path) ->
     sleep(2.5)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    # Where the signal meets Python in the text of an `exec`, as dataclasses are made, it ends the process by that
+    # signal when all is done, though it was handled: for a shell both are 130.
+    assert process.returncode in (130, -signal.SIGINT), errors
     assert "Traceback" not in errors
     assert output == ""
 

@@ -26,6 +26,25 @@ def test_a_missing_compiler_tells_how_to_get_one(monkeypatch: pytest.MonkeyPatch
         find_compiler()
 
 
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [(" ", "CXX names no C.. compiler: it is blank"), ("g++ 'a", r"\"g\+\+ 'a\" is no command: no closing quotation")],
+)
+def test_a_name_that_is_no_command(named: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", named)
+    with pytest.raises(CompilerMissing, match=message):
+        find_compiler()
+
+
+def test_a_file_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "no-program"
+    path.write_bytes(b"x\0y")
+    path.chmod(0o755)
+    monkeypatch.setenv("CXX", str(path))
+    with pytest.raises(CompilerMissing, match="no-program cannot be started: Exec format error"):
+        find_compiler()
+
+
 def _fake_compiler(directory: Path, message: str) -> Path:
     path = directory / "fake++"
     path.write_text(f'#!/bin/sh\ntest "$1" = --version && echo fake 1.0 && exit 0\necho "{message}" >&2\nexit 1\n')

@@ -77,8 +77,8 @@ def ranked[F: Weighed](rivals: list[F], most: int) -> list[tuple[int, F]]:
     """
     if all(form.free == rivals[0].free for form in rivals):
         kept = in_order(cheapest(rivals, most, by_estimate, _term), by_estimate)
-        favourites = cheapest(rivals, 1, _by_keeping, _term)
-        return list(enumerate([*kept, *(form for form in favourites if not _is_among(form, kept))]))
+        rows_kept = cheapest(rivals, 1, _by_keeping, _term)
+        return list(enumerate([*kept, *(form for form in rows_kept if not _is_among(form, kept))]))
     favourites: list[F] = []
     for form in in_order(rivals, _by_keeping):
         if not any(_serves_for(other, form) for other in favourites):
