@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from bbrewrite.core.roles import Role
 from bbrewrite.runtime.signature import Argument
@@ -25,6 +25,14 @@ def bind(inputs: Sequence[Argument], arrays: tuple[Any, ...], named: Mapping[str
         if name not in given and name not in named:
             raise TypeError(f"no array was given for {name}")
     return {name: given[name] if name in given else named[name] for name in names}
+
+
+def memory_given(out: Any, outputs: Sequence[str]) -> Sequence[Any]:
+    """What `out` gives for each output: itself for a single one. Raises TypeError where it is no tuple of so many."""
+    given = (out,) if len(outputs) == 1 else cast(Sequence[Any], out) if isinstance(out, tuple | list) else ()
+    if len(given) != len(outputs):
+        raise TypeError(f"`out` needs one array for each of {', '.join(outputs)}")
+    return given
 
 
 def named_weights(inputs: Sequence[Argument], weights: Mapping[str, Any]) -> dict[str, Argument]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bbrewrite.api.binding import bind, extents_of, named_weights
+from bbrewrite.api.binding import bind, extents_of, memory_given, named_weights
 from bbrewrite.api.cuda_form import CudaForm, cuda_form
 from bbrewrite.api.program import Runner
 from bbrewrite.api.record import CompileRequest
@@ -167,10 +167,7 @@ class DeviceProgram:
 
     def _results(self, out: Any, extents: Mapping[str, int], library: str) -> Sequence[Any]:
         if out is not None:
-            given: Sequence[Any] = (out,) if len(self._outputs) == 1 else out
-            if len(given) != len(self._outputs):
-                raise TypeError(f"`out` needs one array for each of {', '.join(self.outputs)}")
-            return given
+            return memory_given(out, self.outputs)
         made: list[Any] = []
         for argument in self._outputs:
             shape = tuple(extents[axis] for axis in argument.axes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, cast
@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from bbrewrite.api.binding import bind, extents_of, named_weights
+from bbrewrite.api.binding import bind, extents_of, memory_given, named_weights
 from bbrewrite.api.record import CompileRequest, Record
 from bbrewrite.assumed_facts import first_exception
 from bbrewrite.limits import checked_threads
@@ -126,12 +126,8 @@ class Program:
     def _memory(self, out: Any) -> dict[str, Array] | None:
         if out is None:
             return None
-        given: Any = (out,) if len(self._outputs) == 1 else out
-        arrays = cast(Sequence[Any], given) if isinstance(given, tuple | list) else ()
-        if len(arrays) != len(self._outputs):
-            raise TypeError(f"`out` needs one array for each of {', '.join(self.outputs)}")
         memory: dict[str, Array] = {}
-        for name, value in zip(self.outputs, arrays, strict=True):
+        for name, value in zip(self.outputs, memory_given(out, self.outputs), strict=True):
             array = _as_memory(name, value)
             for other, taken in memory.items():
                 if np.may_share_memory(array, taken):
