@@ -343,6 +343,16 @@ def _rewritten(term: Term, change: Callable[[Term], Term], done: dict[Term, Term
     return found
 
 
+def is_transpose(term: Term) -> bool:
+    """Whether a term only transposes a block."""
+    return isinstance(term, Apply) and term.operator == "transpose"
+
+
+def untransposed(term: Term) -> Term:
+    """The block that a term transposes, or the term itself."""
+    return term.children[0] if is_transpose(term) else term
+
+
 def named_indices(term: Term) -> tuple[str, ...]:
     """The indices that a term itself names, whatever its operands do: those it binds, reads at or spreads along."""
     match term:

@@ -122,13 +122,14 @@ class Typing:
 
     def with_locals(self, locals: Mapping[str, BlockType]) -> Typing:
         """The same program's typing with other local blocks."""
-        found = Typing(self._table, self._indices, self._tensors, locals)
-        found._applied, found._natural = self._applied, self._natural
-        return found
+        return self._with(self._tensors, locals)
 
     def with_tensors(self, tensors: Mapping[str, Tensor]) -> Typing:
         """The same program's typing with tensors of other types."""
-        found = Typing(self._table, self._indices, tensors, self._locals)
+        return self._with(tensors, self._locals)
+
+    def _with(self, tensors: Mapping[str, Tensor], locals: Mapping[str, Type]) -> Typing:
+        found = Typing(self._table, self._indices, tensors, locals)
         found._applied, found._natural = self._applied, self._natural
         return found
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from bbrewrite.core.arrays import ArrayProgram, Element
 from bbrewrite.core.elements import Element as ElementType
-from bbrewrite.core.terms import Apply, Read, walk
+from bbrewrite.core.terms import Read, untransposed, walk
 from bbrewrite.lower.array_expressions import walk as walk_expression
 from bbrewrite.lower.block_builder import BlockBuilder, Value
 
@@ -47,8 +47,7 @@ class Precision:
         return builder.apply("dot", a, builder.apply("widened", b))
 
     def _is_given(self, value: Value) -> bool:
-        term = value.term
-        inner = term.operands[0] if isinstance(term, Apply) and term.operator == "transpose" else term
+        inner = untransposed(value.term)
         return isinstance(inner, Read) and inner.tensor in self.given
 
 

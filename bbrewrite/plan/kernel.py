@@ -11,13 +11,13 @@ What is not here: how a statement becomes machine code (codegen), and why this n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import IndexValue, Term
+from bbrewrite.core.terms import IndexValue, Term, rewrite_bottom_up
 from bbrewrite.core.types import BlockType
 from bbrewrite.plan.masks.visible import LoopBounds, slope
 
@@ -185,6 +185,19 @@ def walk_statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
         yield statement
         if isinstance(statement, Loop):
             yield from walk_statements(statement.body)
+
+
+def with_expressions(body: tuple[Statement, ...], change: Callable[[Term], Term]) -> tuple[Statement, ...]:
+    """The statements with `change` applied to every node of their expressions, after its children."""
+
+    def changed(statement: Statement) -> Statement:
+        if isinstance(statement, Loop):
+            return replace(statement, body=with_expressions(statement.body, change))
+        if isinstance(statement, Let | Update | Store):
+            return replace(statement, expression=rewrite_bottom_up(statement.expression, change))
+        return statement
+
+    return tuple(map(changed, body))
 
 
 def compute_element(element: Element | None) -> Element:

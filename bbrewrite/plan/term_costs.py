@@ -13,7 +13,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply, Cast, Read, Reduce, Term
+from bbrewrite.core.terms import Apply, Cast, Read, Reduce, Term, is_transpose
 from bbrewrite.core.types import Typing
 from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.machine import Machine
@@ -179,8 +179,3 @@ def body_work(table: OperatorTable, body: Term) -> float:
         function = table.functions[table.operators[body.operator].function]
         own = body_work(table, function.body) if function.body else function.work
     return own + sum(body_work(table, child) for child in body.children)
-
-
-def is_transpose(term: Term) -> bool:
-    """Whether a term only transposes a block."""
-    return isinstance(term, Apply) and term.operator == "transpose"

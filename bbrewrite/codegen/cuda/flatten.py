@@ -33,7 +33,7 @@ from bbrewrite.codegen.targets import addends_of, list_indices
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up
+from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, is_transpose, rewrite_bottom_up, untransposed
 from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.kernel import (
     Kernel,
@@ -299,7 +299,7 @@ class _StatementFlattener:
 
     def _loaded_element(self, term: Term) -> Element | None:
         """The type in which an operand is loaded to shared memory; None where it is computed."""
-        leaf = term.children[0] if _is_transpose(term) else term
+        leaf = untransposed(term)
         if isinstance(leaf, Read) and self._memory.is_staged(leaf):
             return self._memory.tensors[leaf.tensor].element
         view = self._memory.views.get(leaf.name) if isinstance(leaf, Local) else None
@@ -307,13 +307,13 @@ class _StatementFlattener:
 
     def _left_in_registers(self, left: Term, narrow: Element | None) -> TileView | LocalBlock:
         """Tensor cores take the left operand from the registers in which it was computed."""
-        if narrow is None or _is_transpose(left):
+        if narrow is None or is_transpose(left):
             return self._view(left, narrow)
         return self._in_block(left)
 
     def _view_of_leaf(self, term: Term) -> TileView | None:
         """The term as a tile that is in shared memory anyway."""
-        transposed = _is_transpose(term)
+        transposed = is_transpose(term)
         leaf = term.children[0] if transposed else term
         if self._memory.is_staged(leaf):
             assert isinstance(leaf, Read)
@@ -327,7 +327,7 @@ class _StatementFlattener:
         found = self._view_of_leaf(term)
         if found is not None:
             return found
-        transposed = _is_transpose(term)
+        transposed = is_transpose(term)
         block = self._in_block(term.children[0] if transposed else term)
         return TileView(self._published(Local(block.name, block.list_indices), narrow), transposed)
 
@@ -384,7 +384,3 @@ def _read_by_column(steps: tuple[Step, ...]) -> frozenset[str]:
 def _is_own(places: tuple[int, ...]) -> bool:
     """Whether the places of an entry are those at which a thread has it."""
     return places == tuple(range(len(places)))
-
-
-def _is_transpose(term: Term) -> bool:
-    return isinstance(term, Apply) and term.operator == "transpose"

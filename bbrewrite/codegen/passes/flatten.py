@@ -47,7 +47,18 @@ from bbrewrite.codegen.targets import addends_of, list_indices
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
-from bbrewrite.core.terms import Apply, Cast, Local, Number, Read, Term, rewrite_bottom_up, walk
+from bbrewrite.core.terms import (
+    Apply,
+    Cast,
+    Local,
+    Number,
+    Read,
+    Term,
+    is_transpose,
+    rewrite_bottom_up,
+    untransposed,
+    walk,
+)
 from bbrewrite.core.widening import is_widened, unwidened
 from bbrewrite.plan.kernel import Barrier, Kernel, LocalBlock, Loop, Merge, Statement, Store, compute_element
 
@@ -291,8 +302,8 @@ class _StatementFlattener:
         is_kept = any(is_widened(operand) for operand in product.children)
         left, right = map(unwidened, product.children)
         element = self._product_element(product)
-        transposed = not (isinstance(right, Apply) and right.operator == "transpose")
-        right = right if transposed else right.children[0]
+        transposed = not is_transpose(right)
+        right = untransposed(right)
         if are_narrow(left, right, self._memory.tensors, self._memory.kernel.indices):
             assert isinstance(left, Read)
             assert isinstance(right, Read)

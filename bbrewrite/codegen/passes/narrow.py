@@ -14,9 +14,9 @@ from bbrewrite.codegen.access import classify, is_row_contiguous
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply, Local, Read, Term, rewrite_bottom_up, walk
+from bbrewrite.core.terms import Apply, Local, Read, Term, untransposed, walk
 from bbrewrite.core.widening import unwidened
-from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update, walk_statements
+from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update, walk_statements, with_expressions
 from bbrewrite.plan.nests.natural_types import NaturalTypes
 
 
@@ -61,23 +61,13 @@ def with_narrow_operands(kernel: Kernel) -> Kernel:
         if not (isinstance(term, Apply) and term.operator == "dot"):
             return term
         left, right = map(unwidened, term.operands)
-        inner = right.operands[0] if isinstance(right, Apply) and right.operator == "transpose" else right
+        inner = untransposed(right)
         if not are_narrow(source(left), source(inner), tensors, kernel.indices):
             return term
         right = source(right) if inner is right else Apply("transpose", (source(inner),))
         return Apply("dot", (source(left), right))
 
-    def rewritten(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        result: list[Statement] = []
-        for statement in body:
-            if isinstance(statement, Loop):
-                statement = replace(statement, body=rewritten(statement.body))
-            elif isinstance(statement, Let | Update | Store):
-                statement = replace(statement, expression=rewrite_bottom_up(statement.expression, changed))
-            result.append(statement)
-        return tuple(result)
-
-    body = rewritten(kernel.body)
+    body = with_expressions(kernel.body, changed)
     return kernel if body == kernel.body else replace(kernel, body=_without_unused(body, frozenset(loads)))
 
 

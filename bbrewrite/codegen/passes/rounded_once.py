@@ -9,16 +9,27 @@ without it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.passes.narrow import is_rounded
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.terms import Apply, Local, Read, Term, rewrite_bottom_up, walk
+from bbrewrite.core.terms import Apply, Local, Read, Term, untransposed, walk
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.kernel import Kernel, Let, LocalBlock, Loop, Merge, Statement, Store, Update, walk_statements
+from bbrewrite.plan.kernel import (
+    Kernel,
+    Let,
+    LocalBlock,
+    Loop,
+    Merge,
+    Statement,
+    Store,
+    Update,
+    walk_statements,
+    with_expressions,
+)
 from bbrewrite.plan.nests.natural_types import NaturalTypes
 
 
@@ -35,7 +46,7 @@ def with_operands_rounded_once(kernel: Kernel, table: OperatorTable) -> Kernel:
 
     def is_taken(product: Apply) -> bool:
         left, right = product.operands
-        source = right.operands[0] if isinstance(right, Apply) and right.operator == "transpose" else right
+        source = untransposed(right)
         is_placed = isinstance(source, Read) and classify(source, kernel.indices).placed
         return is_placed and is_rounded(left, source, tensors, natural)
 
@@ -60,20 +71,21 @@ def with_operands_rounded_once(kernel: Kernel, table: OperatorTable) -> Kernel:
             case _:
                 return term
 
-    def rewritten(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        result: list[Statement] = []
-        for statement in body:
-            if isinstance(statement, Loop):
-                statement = replace(statement, body=rewritten(statement.body))
-            elif isinstance(statement, Let | Update | Store):
-                statement = replace(statement, expression=rewrite_bottom_up(statement.expression, taken))
-            result.append(statement)
-            if isinstance(statement, Let) and statement.target.name in rounded:
-                target = statement.target
-                result.append(Let(rounded[target.name], Local(target.name, target.list_indices)))
-        return tuple(result)
+    body = _with_roundings(with_expressions(kernel.body, taken), rounded)
+    return replace(kernel, body=_one_at_a_time(body, rounded))
 
-    return replace(kernel, body=_one_at_a_time(rewritten(kernel.body), rounded))
+
+def _with_roundings(body: tuple[Statement, ...], rounded: Mapping[str, LocalBlock]) -> tuple[Statement, ...]:
+    """The statements, with the roundings of blocks behind what computes them."""
+    result: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, Loop):
+            statement = replace(statement, body=_with_roundings(statement.body, rounded))
+        result.append(statement)
+        if isinstance(statement, Let) and statement.target.name in rounded:
+            target = statement.target
+            result.append(Let(rounded[target.name], Local(target.name, target.list_indices)))
+    return tuple(result)
 
 
 def _one_at_a_time(body: tuple[Statement, ...], names: Collection[str]) -> tuple[Statement, ...]:
@@ -86,21 +98,16 @@ def _one_at_a_time(body: tuple[Statement, ...], names: Collection[str]) -> tuple
     single = {name for name in names if everywhere[name] == beside[name]}
 
     def in_statement(statement: Statement) -> Statement:
-        match statement:
-            case Loop(_, inner):
-                return replace(statement, body=tuple(map(in_statement, inner)))
-            case Let(target, expression) | Update(target, expression):
-                target = replace(target, list_indices=()) if target.name in single else target
-                return replace(statement, target=target, expression=rewrite_bottom_up(expression, leaf))
-            case Store(_, expression):
-                return replace(statement, expression=rewrite_bottom_up(expression, leaf))
-            case _:
-                return statement
+        if isinstance(statement, Loop):
+            return replace(statement, body=tuple(map(in_statement, statement.body)))
+        if isinstance(statement, Let | Update) and statement.target.name in single:
+            return replace(statement, target=replace(statement.target, list_indices=()))
+        return statement
 
     def leaf(term: Term) -> Term:
         return Local(term.name) if isinstance(term, Local) and term.name in single else term
 
-    return tuple(map(in_statement, body))
+    return with_expressions(tuple(map(in_statement, body)), leaf)
 
 
 def _statements(body: tuple[Statement, ...]) -> Iterator[tuple[Let | Update | Store, frozenset[str]]]:

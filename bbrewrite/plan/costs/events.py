@@ -15,7 +15,7 @@ from types import MappingProxyType
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply, Local, Read, Term, walk
+from bbrewrite.core.terms import Apply, Local, Read, Term, is_transpose, untransposed, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.core.widening import is_widened, unwidened
 from bbrewrite.plan.kernel import (
@@ -33,7 +33,7 @@ from bbrewrite.plan.kernel import (
 from bbrewrite.plan.masks.visited_share import NarrowedLoop
 from bbrewrite.plan.nests.natural_types import NaturalTypes
 from bbrewrite.plan.nests.views import views
-from bbrewrite.plan.term_costs import COPY_WORK, LAYOUT_WORK, PASS_WORK, body_work, is_transpose
+from bbrewrite.plan.term_costs import COPY_WORK, LAYOUT_WORK, PASS_WORK, body_work
 
 
 @dataclass(frozen=True)
@@ -229,9 +229,7 @@ class _Summary:
 
     def _is_narrow_tensor(self, operand: Term) -> bool:
         """Whether an operand of a product is bf16 from memory, perhaps held for other uses too."""
-        operand = unwidened(operand)
-        if isinstance(operand, Apply) and operand.operator == "transpose":
-            (operand,) = operand.operands
+        operand = untransposed(unwidened(operand))
         loaded = self._held.get(operand.name) if isinstance(operand, Local) else operand
         return isinstance(loaded, Read) and self._tensors[loaded.tensor].element is Element.BF16
 

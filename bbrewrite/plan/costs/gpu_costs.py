@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply, Local, Read, Term, walk
+from bbrewrite.core.terms import Apply, Local, Read, Term, untransposed, walk
 from bbrewrite.core.widening import is_widened, unwidened
 from bbrewrite.plan.costs.cost import NestCosts, Occupancy
 from bbrewrite.plan.costs.events import NestEvents
@@ -256,8 +256,8 @@ def _product_operands(statements: list[Let | Update | Store]) -> list[tuple[Term
         for term in walk(statement.expression):
             if isinstance(term, Apply) and term.operator == "dot":
                 own, other = (unwidened(operand) for operand in term.operands)
-                left = _untransposed(own)
-                found.append((left, _untransposed(other), left is not own))
+                left = untransposed(own)
+                found.append((left, untransposed(other), left is not own))
     return found
 
 
@@ -269,7 +269,7 @@ def _keeps_precision(statements: list[Let | Update | Store], views: Mapping[str,
         for term in walk(statement.expression)
         if isinstance(term, Apply) and term.operator == "dot" and any(map(is_widened, term.operands))
     }
-    operands = (_untransposed(unwidened(operand)) for product in products for operand in product.operands)
+    operands = (untransposed(unwidened(operand)) for product in products for operand in product.operands)
     return any(not isinstance(o, Read) and not (isinstance(o, Local) and o.name in views) for o in operands)
 
 
@@ -288,7 +288,3 @@ def _addends(term: Term) -> set[Term]:
     if isinstance(term, Apply) and term.operator == "add":
         return set[Term]().union(*map(_addends, term.operands))
     return {term}
-
-
-def _untransposed(term: Term) -> Term:
-    return term.operands[0] if isinstance(term, Apply) and term.operator == "transpose" else term

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeGuard
 
 from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.terms import Apply, Read, Reduce, Term, walk
+from bbrewrite.core.terms import Apply, Read, Reduce, Term, untransposed, walk
 from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.partition import KernelTerm
 
@@ -98,14 +97,10 @@ def _product_operands(terms: list[Term]) -> frozenset[Term]:
         if isinstance(term, Apply) and term.operator == "dot":
             for operand in term.operands:
                 block = unwidened(operand)
-                plain = block.operands[0] if _is_transpose(block) else block
+                plain = untransposed(block)
                 if not isinstance(plain, Read | Reduce):
                     found.add(operand)
     return frozenset(found)
-
-
-def _is_transpose(term: Term) -> TypeGuard[Apply]:
-    return isinstance(term, Apply) and term.operator == "transpose"
 
 
 class _WorkOf:

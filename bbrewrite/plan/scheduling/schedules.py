@@ -120,7 +120,7 @@ class Schedules:
 
     def price(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> Price:
         """What the cost model says of a kernel. `tensors` are all that it reads and stores, at least."""
-        known = self._known(kernel, tensors)
+        known = self._elsewhere.by_form.get(self._canonical_of(kernel, tensors).form)
         if known is not None:
             return Price((known.cost,))
         found = self.of(kernel, tensors)
@@ -134,8 +134,8 @@ class Schedules:
         return self._scheduled[key]
 
     def _found(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> Scheduled:
-        known = self._known(kernel, tensors)
-        canonical = self._canonical[self._typed(kernel, tensors)]
+        canonical = self._canonical_of(kernel, tensors)
+        known = self._elsewhere.by_form.get(canonical.form)
         search = _Following(kernel, self.indices, tensors, self.table, self.machine)
         followed = None if known is None else search.following(known, canonical)
         if followed is not None:
@@ -146,12 +146,12 @@ class Schedules:
             self._elsewhere.by_form[canonical.form] = made
         return found
 
-    def _known(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> _Known | None:
+    def _canonical_of(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> CanonicalKernel:
         key = self._typed(kernel, tensors)
         if key not in self._canonical:
             self._effort += _effort(kernel)
             self._canonical[key] = canonical_kernel(kernel, self.indices, tensors, self.machine)
-        return self._elsewhere.by_form.get(self._canonical[key].form)
+        return self._canonical[key]
 
     def _typed(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> _TypedKernel:
         if kernel not in self._reads:
