@@ -60,6 +60,8 @@ class _Assembly:
             tuple(self._outputs[tensor.name] for tensor in program.outputs),
             tuple(kernels),
             tuple(self._slices.values()),
+            # One translation unit has one set of options.
+            any(plan.kernels.unrolled for _, plan in parts),
         )
         fused = replace(program, indices=self._indices, definitions=tuple(definitions))
         return Plan(tuple(costs), {}, fused, whole, tuple(notes))

@@ -35,7 +35,9 @@ class PlanSpace(Planner):
         return {}
 
     def near(self, plan: Plan) -> list[Plan]:
-        """Plans that differ from one of this space in the schedule of one kernel; the fastest by the model first."""
+        """Plans that differ from one of this space in whether loops are unrolled, of which the model knows nothing, or
+        in the schedule of one kernel; the fastest by the model first.
+        """
         parts = self._parts_of(plan)
         own = self._followed(plan, plan.choice)
         assert own is not None
@@ -44,8 +46,8 @@ class PlanSpace(Planner):
             for other in self._search_of(plan, kernel).best():
                 if other.choice != own[position].choice:
                     changed = [*own[:position], other, *own[position + 1 :]]
-                    found.append(self._with_schedules(plan.terms, parts, changed))
-        return sorted(found, key=lambda other: other.rank)
+                    found.append(self._with_schedules(plan.terms, parts, changed).with_loops(plan.choice.unrolled))
+        return [plan.with_loops(not plan.choice.unrolled), *sorted(found, key=lambda other: other.rank)]
 
     def followed(self, choice: PlanChoice) -> Plan | None:
         """The plan of a choice; None where this program, these extents or this version have no such plan."""
@@ -53,7 +55,9 @@ class PlanSpace(Planner):
             if plan.choice.terms == choice.terms:
                 scheduled = self._followed(plan, choice)
                 parts = self._parts_of(plan)
-                return None if scheduled is None else self._with_schedules(plan.terms, parts, scheduled)
+                if scheduled is None:
+                    return None
+                return self._with_schedules(plan.terms, parts, scheduled).with_loops(choice.unrolled)
         return None
 
     def _plans(self) -> Iterator[Plan]:

@@ -27,10 +27,13 @@ class ScheduleChoice:
 
 @dataclass(frozen=True)
 class PlanChoice:
-    """Which lists a plan stores, told by the digests of its outputs' terms, and how its kernels run, in order."""
+    """Which lists a plan stores, told by the digests of its outputs' terms, how its kernels run, in order, and whether
+    the compiler unrolls their loops.
+    """
 
     terms: tuple[tuple[str, str], ...]  # outputs with digests, by name
     kernels: tuple[ScheduleChoice, ...]
+    unrolled: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The choice as JSON has it."""
@@ -49,7 +52,8 @@ class PlanChoice:
             )
             for kernel in told["kernels"]
         )
-        return cls(tuple((str(name), str(digest)) for name, digest in told["terms"]), kernels)
+        terms = tuple((str(name), str(digest)) for name, digest in told["terms"])
+        return cls(terms, kernels, bool(told["unrolled"]))
 
     def __str__(self) -> str:
         return json.dumps(self.to_json())

@@ -168,7 +168,10 @@ class Slice:
 
 @dataclass(frozen=True)
 class KernelProgram:
-    """Kernels in the order in which they run, the buffers between them, and the parts of tensors that they name."""
+    """Kernels in the order in which they run, the buffers between them, and the parts of tensors that they name.
+
+    `unrolled` asks the C++ compiler to unroll loops by more than vectors need: tuning finds out whether it pays.
+    """
 
     name: str
     indices: IndexTable
@@ -177,6 +180,7 @@ class KernelProgram:
     outputs: tuple[Tensor, ...]
     kernels: tuple[Kernel, ...]
     slices: tuple[Slice, ...] = ()
+    unrolled: bool = False
 
 
 def walk_statements(body: tuple[Statement, ...]) -> Iterator[Statement]:

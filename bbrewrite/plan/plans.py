@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.terms import Term
@@ -94,7 +94,12 @@ class Plan(PlanCosts):
     @property
     def choice(self) -> PlanChoice:
         """What makes this plan again."""
-        return PlanChoice(tuple(sorted((name, term.digest) for name, term in self.terms.items())), self.schedules)
+        terms = tuple(sorted((name, term.digest) for name, term in self.terms.items()))
+        return PlanChoice(terms, self.schedules, self.kernels.unrolled)
+
+    def with_loops(self, unrolled: bool) -> Plan:
+        """The plan whose loops the compiler unrolls, or does not. The model prices both alike."""
+        return replace(self, kernels=replace(self.kernels, unrolled=unrolled))
 
     @property
     def buffer_count(self) -> int:

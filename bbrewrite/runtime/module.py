@@ -77,14 +77,15 @@ def build(source: Source, compiler: Compiler, extra: Sequence[str] = ()) -> Path
 
     `extra` are more compiler options. Raises CompilationFailed.
     """
-    key = content_key(compiler.fingerprint, *extra, *header_texts(), source.text)
+    key = content_key(compiler.fingerprint, *source.options, *extra, *header_texts(), source.text)
 
     def make(directory: Path) -> None:
         path = directory / _SOURCE
         path.write_text(source.text, encoding="utf-8")
         apart = products_apart(compiler, extra) if multiplies(source.text) else None
-        options, objects = ((*extra, APART), (apart,)) if apart else (extra, ())
-        compiler.build_library(path, directory / _LIBRARY, header_directory(), options, objects)
+        options, objects = ((APART,), (apart,)) if apart else ((), ())
+        flags = (*source.options, *extra, *options)
+        compiler.build_library(path, directory / _LIBRARY, header_directory(), flags, objects)
 
     library = cached_product(key, _LIBRARY, make)
     if not extra:

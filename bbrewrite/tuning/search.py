@@ -1,9 +1,10 @@
 """Looks for the fastest plan by measurement, within a time budget.
 
-First the plans that store other lists are measured, then, around the fastest so far, other schedules of its kernels, in
-the order in which the model expects them to be fast. Candidates are built a few at a time and take turns with the best
-so far, so that all meet the same disturbances; only one that stays ahead in a second round of more runs takes its
-place. A candidate whose results are wrong is set aside, whatever its time. A large program is tuned class by class.
+First the plans that store other lists are measured, then, around the fastest so far, the same with loops unrolled and
+other schedules of its kernels, in the order in which the model expects them to be fast. Candidates are built a few at a
+time and take turns with the best so far, so that all meet the same disturbances; only one that stays ahead in a second
+round of more runs takes its place. A candidate whose results are wrong is set aside, whatever its time. A large program
+is tuned class by class.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class _Tuner:
         self._end = end
         self._step = step
         self._arrays = draw_inputs(self._request.program, self._request.extents, seed, self._request.given)
-        self._seen: set[str] = set()  # sources: other choices may come to the same code
+        self._seen: set[str] = set()  # texts of sources: other choices may come to the same code
         self._measured = 0
         self._wrong = 0
 

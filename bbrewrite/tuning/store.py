@@ -66,7 +66,8 @@ def tuning_notes(winners: Sequence[Winner]) -> tuple[str, ...]:
     took = (
         f"{best:.3g} ms, the model's own choice took {own:.3g} ms" if best < own else f"the model's own, {own:.3g} ms"
     )
-    return (f"tuned on this machine: of {measured} measured the fastest ({took}); --no-tuned plans without",)
+    unrolled = ", loops unrolled" if any(winner.choice.unrolled for winner in winners) else ""
+    return (f"tuned on this machine: of {measured} measured the fastest{unrolled} ({took}); --no-tuned plans without",)
 
 
 def tuning_key(request: Request) -> str:

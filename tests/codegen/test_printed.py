@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from bbrewrite.codegen.cpp.project import project_files
 from bbrewrite.codegen.names import Names, identifier
 from bbrewrite.codegen.text import bare, number
 from bbrewrite.core.elements import Element
+from bbrewrite.runtime.compiler import Compiler
+from bbrewrite.runtime.module import build
 from tests.codegen.general_cases import general_cases
 from tests.codegen.kernel_cases import attention, layer_norm, swiglu, table_with_weight
 
@@ -46,6 +49,27 @@ def test_project() -> None:
     assert {"two_kernels.cpp", "two_kernels.h", "bb.hpp", "CMakeLists.txt"} <= files.keys()
     _assert_golden("two_kernels.h", files["two_kernels.h"])
     _assert_golden("CMakeLists.txt", files["CMakeLists.txt"])
+
+
+def test_a_program_with_loops_unrolled_is_built_so_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the option with which it is compiled here, in the build file, and in a word to who compiles it otherwise."""
+    program = replace(CASES["two_kernels"], unrolled=True)
+    plain, unrolled = print_programs([CASES["two_kernels"]], TABLE), print_programs([program], TABLE)
+    assert (plain.options, unrolled.options) == ((), ("-funroll-loops",))
+    assert unrolled.text == f"// Measured to be faster when compiled with -funroll-loops.\n\n{plain.text}"
+    usual, other = (project_files(made, TABLE)["CMakeLists.txt"].split() for made in (CASES["two_kernels"], program))
+    assert [word for word in other if word not in usual] == ["-fno-trapping-math", "-funroll-loops)"]
+    built: list[tuple[str, ...]] = []
+
+    def build_library(_: Compiler, source: Path, product: Path, include: Path, extra: tuple[str, ...], objects: object):
+        built.append(extra)
+        product.write_bytes(b"")
+
+    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(Compiler, "build_library", build_library)
+    for source in (plain, unrolled):
+        build(source, Compiler(("c++",), "0"))
+    assert built == [(), ("-funroll-loops",)]
 
 
 def test_the_same_program_is_printed_the_same_twice() -> None:

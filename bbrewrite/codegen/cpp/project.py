@@ -27,7 +27,7 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 
 add_library({name} SHARED {name}.cpp)
 target_compile_features({name} PRIVATE cxx_std_20)
-target_compile_options({name} PRIVATE -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math)
+target_compile_options({name} PRIVATE -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math{options})
 target_link_libraries({name} PRIVATE OpenMP::OpenMP_CXX)
 target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 """
@@ -65,7 +65,7 @@ def project_files(
         f"{name}.cpp": source.text,
         f"{name}.h": c_header(program, entry, equal_extents),
         **{path.name: path.read_text(encoding="utf-8") for path in headers},
-        "CMakeLists.txt": _CMAKE.format(name=name),
+        "CMakeLists.txt": _CMAKE.format(name=name, options="".join(f" {option}" for option in source.options)),
     }
 
 
