@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Literal, overload
 from bbrewrite.api.choices import Rules, numbers_by_index, program_source, rule_sources
 from bbrewrite.api.program import Program, Runner
 from bbrewrite.api.record import CompileRequest, Record
+from bbrewrite.api.remembered import remember, remembered
 from bbrewrite.limits import checked_threads
 from bbrewrite.resources import resource_directory
-from bbrewrite.runtime.cache import ASKED, TUNED, cached_product, content_key, note, noted
 from bbrewrite.runtime.library import CompiledProgram, default_threads
 
 if TYPE_CHECKING:
     from bbrewrite.api.device import DeviceProgram
-
-_LIBRARY = "library.so"
-_RECORD = "record.json"
 
 
 @overload
@@ -98,28 +95,16 @@ def compile(
 
 
 def _for_cpp(request: CompileRequest) -> tuple[Record, Runner]:
-    """What was compiled is good as long as tuning has found nothing else in the entries for which planning asked."""
-    asked, planned = noted(ASKED, request.key), None
-    if asked is None:
+    compiled = remembered(request)
+    if compiled is None:
         from bbrewrite.runtime.apart import begin_products
 
         begin_products()
-        from bbrewrite.api.stages import planned_program
+        from bbrewrite.api.stages import compile_for_cpp
 
-        planned = planned_program(request)
-        asked = "\n".join(planned.tuning_keys)
-        note(ASKED, request.key, asked)
-
-    def make(directory: Path) -> None:
-        from bbrewrite.api.stages import compile_for_cpp, planned_program
-
-        record = compile_for_cpp(planned or planned_program(request), request.packed, directory / _LIBRARY)
-        (directory / _RECORD).write_text(record.to_json(), encoding="utf-8")
-
-    found = [noted(TUNED, key) or "" for key in asked.splitlines()]
-    library = cached_product(content_key(request.key, *found), _LIBRARY, make)
-    record = Record.from_json(library.with_name(_RECORD).read_text(encoding="utf-8"))
-    return record, CompiledProgram(record.signature, library)
+        compiled = compile_for_cpp(request)
+        remember(request, compiled)
+    return compiled.record, CompiledProgram(compiled.record.signature, compiled.library)
 
 
 def _for_numpy(request: CompileRequest) -> tuple[Record, Runner]:

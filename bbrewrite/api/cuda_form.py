@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,9 +29,9 @@ def cuda_form(request: CompileRequest, target_name: str, tf32: bool) -> CudaForm
         from bbrewrite.api.cuda_stages import compile_for_cuda
 
         record, launches = compile_for_cuda(request, target_name, tf32, directory / _PTX)
-        (directory / _RECORD).write_text(record.to_json(), encoding="utf-8")
+        (directory / _RECORD).write_text(json.dumps(record.plain), encoding="utf-8")
         (directory / _LAUNCHES).write_text(launches.to_json(), encoding="utf-8")
 
-    ptx = cached_product(content_key(request.key, target_name, str(tf32)), _PTX, make)
-    record = Record.from_json(ptx.with_name(_RECORD).read_text(encoding="utf-8"))
+    ptx = cached_product(content_key(request.told, target_name, str(tf32)), _PTX, make)
+    record = Record.from_plain(json.loads(ptx.with_name(_RECORD).read_text(encoding="utf-8")))
     return CudaForm(record, Launches.from_json(ptx.with_name(_LAUNCHES).read_text(encoding="utf-8")), ptx)

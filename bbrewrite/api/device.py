@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -120,7 +119,7 @@ class DeviceProgram:
                 if form.launches.holds_for(extents):
                     return form, program
             sizes = {**self._request.sizes, **extents}
-            form = cuda_form(replace(self._request, sizes=sizes), self._device.target_name, self._tf32)
+            form = cuda_form(self._request._replace(sizes=sizes), self._device.target_name, self._tf32)
             self._forms.append((form, self._loaded(form)))
             return self._forms[-1]
 
@@ -187,7 +186,7 @@ class DeviceProgram:
     def _unfused(self) -> Runner:
         from bbrewrite.api.stages import plan_for_numpy
 
-        return plan_for_numpy(replace(self._request, fused=False))[1]
+        return plan_for_numpy(self._request._replace(fused=False))[1]
 
     def _on_host(self, places: Mapping[str, int], extents: Mapping[str, int], stream: int) -> None:
         """Reductions over nothing mean what they mean unfused; there is next to nothing to copy."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from bbrewrite.api.binding import bind, extents_of, memory_given, named_weights
 from bbrewrite.api.record import CompileRequest, Record
 from bbrewrite.assumed_facts import first_exception
-from bbrewrite.limits import checked_threads
 from bbrewrite.runtime.signature import Argument
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 type Array = npt.NDArray[Any]
 type Load = Callable[[CompileRequest], tuple[Record, Runner]]
@@ -83,7 +83,7 @@ class Program:
         for name, argument in named_weights(self._record.signature.inputs, weights).items():
             arrays[name] = _as_array(argument, weights[name])
             _check_facts(argument, arrays[name])
-        return Program(replace(self._request, packed=True), self._load, arrays)
+        return Program(self._request._replace(packed=True), self._load, arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and other processes compile again, which finds what was compiled before."""
@@ -99,7 +99,7 @@ class Program:
         threads: int | None = None,
         **named: Any,
     ) -> Any:
-        threads = self._request.threads if threads is None else checked_threads(threads)
+        threads = self._request.threads if threads is None else threads
         passed = self._bind(arrays, named)
         extents = self._extents(passed)
         memory = self._memory(out)
@@ -153,7 +153,7 @@ class Program:
         """Over nothing, a program means what it meant before fusion."""
         with self._turn:
             if self._over_nothing is None:
-                _, self._over_nothing = self._load(replace(self._request, fused=False, packed=False))
+                _, self._over_nothing = self._load(self._request._replace(fused=False, packed=False))
             return self._over_nothing
 
 

@@ -1,24 +1,21 @@
-"""What a program is compiled from, and what is remembered of a compilation: values that are written beside libraries.
+"""What a program is compiled from, and what is remembered of a compilation: values without the code that makes them.
 
 Light to import: a program that was compiled before is called without any of the stages.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from bbrewrite.core.spans import Source
 from bbrewrite.resources import package_fingerprint
-from bbrewrite.runtime.cache import content_key
 from bbrewrite.runtime.processor import processor_name
 from bbrewrite.runtime.signature import Signature
 
 
-@dataclass(frozen=True)
-class CompileRequest:
+class CompileRequest(NamedTuple):
     """The texts of a program and of rules, and the choices made. `sizes` and `blocks` are by index name.
 
     With `fused` false the program is planned as it is without rules, though with the operators that they add. With
@@ -36,19 +33,19 @@ class CompileRequest:
     tuned: bool = True
 
     @property
-    def key(self) -> str:
-        """A name for what is compiled from this, on this machine, by this version of the package; what tuning found may
-        change what that is.
+    def told(self) -> str:
+        """All that decides what is compiled from this, on this machine, by this version of the package, but for what
+        tuning found.
         """
         choices = [sorted(self.sizes.items()), sorted(self.blocks.items()), self.threads, self.fast_math]
         choices += [self.fused, self.packed, self.tuned]
         rules = [text for source in self.rules for text in (source.name, source.text)]
         machine = (os.environ.get("CXX", ""), processor_name())
-        return content_key("api", package_fingerprint(), *machine, json.dumps(choices), self.program.text, *rules)
+        parts = (package_fingerprint(), *machine, repr(choices), self.program.text, *rules)
+        return "".join(f"{len(part)} {part}\n" for part in parts)
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """How a compiled program is called, and the extents of root indices for which it was planned.
 
     `extents_matter` tells that other extents may not do: the program reads at computed addresses, or at indices whose
@@ -59,11 +56,13 @@ class Record:
     extents: Mapping[str, int]
     extents_matter: bool
 
-    def to_json(self) -> str:
-        told = {"extents": dict(self.extents), "extents_matter": self.extents_matter}
-        return json.dumps({**told, "signature": json.loads(self.signature.to_json())}, indent=1)
+    @property
+    def plain(self) -> tuple[Any, ...]:
+        """The same in nothing but tuples, strings and numbers, as files keep it."""
+        return self.signature.plain, tuple(self.extents.items()), self.extents_matter
 
     @classmethod
-    def from_json(cls, text: str) -> Record:
-        told = json.loads(text)
-        return cls(Signature.from_json(json.dumps(told["signature"])), told["extents"], told["extents_matter"])
+    def from_plain(cls, plain: Any) -> Record:
+        """The record of which this is the plain form, as lists or tuples."""
+        signature, extents, extents_matter = plain
+        return cls(Signature.from_plain(signature), dict(extents), extents_matter)

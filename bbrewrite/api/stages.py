@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from bbrewrite.api.record import CompileRequest, Record
+from bbrewrite.api.remembered import Compiled
 from bbrewrite.codegen.cpp.program import EntryPoint, entry_point, print_programs
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.operators import OperatorTable
@@ -19,12 +18,14 @@ from bbrewrite.core.terms import Read, walk
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.programs import parse_program
+from bbrewrite.limits import checked_threads
 from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.target import Target
 from bbrewrite.request import Program, make_request
 from bbrewrite.rules.load import parse_rules
 from bbrewrite.rules.rules import RuleSet
+from bbrewrite.runtime.cache import TUNED, noted
 from bbrewrite.runtime.compiler import find_compiler
 from bbrewrite.runtime.module import build, signature_of
 from bbrewrite.tuning.store import tuning_key
@@ -46,7 +47,8 @@ class NumpyRunner:
     def run(
         self, arrays: Mapping[str, Any], extents: Mapping[str, int], threads: int, out: Mapping[str, Array] | None
     ) -> dict[str, Array]:
-        """The outputs by name, written to `out` where it is given."""
+        """The outputs by name, written to `out` where it is given. The number of threads is checked, and unused."""
+        checked_threads(threads)
         found = run_kernels(self._kernels, arrays, extents, self._table)
         for name, array in (out or {}).items():
             array[...] = found[name]
@@ -67,11 +69,13 @@ class Planned:
         return [tuning_key(part.request) for part in self.fusion.classes if part.request.tuned]
 
 
-def compile_for_cpp(planned: Planned, packed: bool, library: Path) -> Record:
-    """Generates and builds; the library is written to the path. Raises CompilerMissing."""
-    source = print_programs([planned.kernels], planned.fusion.request.rules.table, prepare=packed)
-    shutil.copyfile(build(source, find_compiler()), library)
-    return record_of(planned, source.entry_points[0])
+def compile_for_cpp(request: CompileRequest) -> Compiled:
+    """Plans, generates and builds. Raises InputError and CompilerMissing."""
+    planned = planned_program(request)
+    source = print_programs([planned.kernels], planned.fusion.request.rules.table, prepare=request.packed)
+    record = record_of(planned, source.entry_points[0])
+    tuning = {key: noted(TUNED, key) for key in planned.tuning_keys}
+    return Compiled(record, build(source, find_compiler()), tuning)
 
 
 def plan_for_numpy(request: CompileRequest) -> tuple[Record, NumpyRunner]:

@@ -44,8 +44,9 @@ class Element(Enum):
             return Element.F64
         return Element.INDEX if self is Element.I32 else self
 
-    @property
+    @functools.cached_property
     def numpy_type(self) -> np.dtype[np.generic]:
+        """The type of arrays of such elements; kept, for calls of compiled programs are short."""
         return _bfloat() if self is Element.BF16 else _NUMPY[self]
 
     def __str__(self) -> str:
@@ -74,7 +75,6 @@ _NUMPY: dict[Element, np.dtype[np.generic]] = {
 }
 
 
-@functools.cache
 def _bfloat() -> np.dtype[np.generic]:
     # Few programs have bf16, and those that were compiled before are called within milliseconds.
     import ml_dtypes

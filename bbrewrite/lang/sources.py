@@ -5,20 +5,25 @@ Light to import: a program that was compiled before is read, and nothing else is
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
 from bbrewrite.core.spans import Source, Span
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bbrewrite.lang.diagnostics import InputError
+
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 def read_source(path: Path | str) -> Source:
     """The text of a file, its line ends made "\\n". Raises InputError for a missing file or bytes that are no text."""
     name = str(path)
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            data = file.read()
     except FileNotFoundError:
         raise _fault("no-file", f"there is no file {name}") from None
     except IsADirectoryError:
@@ -31,19 +36,24 @@ def read_source(path: Path | str) -> Source:
 
 def read_rule_sources(path: Path | str) -> list[Source]:
     """The text of a rule file, or of every `*.rules` file in a directory and below, in order of name."""
-    path = Path(path)
-    files = sorted(path.rglob("*.rules")) if path.is_dir() else [path]
-    return [read_source(file) for file in files]
+    if not os.path.isdir(path):
+        return [read_source(path)]
+    files = [os.path.join(place, name) for place, _, names in os.walk(path) for name in names]
+    return [read_source(file) for file in sorted(files, key=_parts) if file.endswith(".rules")]
 
 
 def decoded_source(name: str, data: bytes) -> Source:
     """The text of some bytes, its line ends made "\\n". Raises InputError for bytes that are no text."""
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode().removeprefix(_BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         message = f"the byte 0x{data[error.start]:02x} is not UTF-8 text"
         raise _fault("not-text", message, _place(name, data, error), "save the file as UTF-8") from None
     return Source(name, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _parts(path: str) -> list[str]:
+    return path.split(os.sep)
 
 
 def _place(name: str, data: bytes, error: UnicodeDecodeError) -> Span:

@@ -173,4 +173,4 @@ def _joined(first: Span, second: Span) -> Span:
     """A span from the first to the end of the second, where both are on one line."""
     if first.line != second.line:
         return second
-    return replace(first, length=second.column + second.length - first.column)
+    return first._replace(length=second.column + second.length - first.column)

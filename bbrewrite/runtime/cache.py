@@ -7,26 +7,31 @@ something is written: programs that are there already should start at once.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
+from importlib.util import source_hash
 from pathlib import Path
 
 from bbrewrite.resources import cache_directory
 
-_DIGEST = "digest"
-# Kinds of notes: what tuning found, and for which of it a compiled program asked.
-TUNED = "tuned"
-ASKED = "asked"
+_CHECKSUM = "checksum"
+TUNED = "tuned"  # notes of what tuning found
 
 
 def content_key(*parts: str) -> str:
-    """A name for what is made from these texts alone."""
+    """A name for what is made from these texts alone, whoever wrote them."""
+    import hashlib
+
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()[:32]
+
+
+def checksum(data: bytes) -> str:
+    """A short text that tells damaged data from whole, and most data from other, much sooner than `content_key`."""
+    return source_hash(data).hex()
 
 
 def cached_product(key: str, product: str, build: Callable[[Path], None]) -> Path:
@@ -50,28 +55,28 @@ def kept_product(key: str, product: str) -> Path | None:
     return entry / product if _is_whole(entry, product) else None
 
 
-def note(kind: str, key: str, text: str) -> None:
-    """Keeps a short text under a key, in place of what was there. What cannot be written is not kept.
+def note(kind: str, key: str, data: bytes) -> None:
+    """Keeps a few bytes under a key, in place of what was there. What cannot be written is not kept.
 
-    Readers see the old text or the new one, whatever other processes write.
+    Readers see the old bytes or the new ones, whatever other processes write.
     """
     import tempfile
 
     directory = cache_directory() / kind
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=directory, delete=False, encoding="utf-8") as unfinished:
-            unfinished.write(text)
+        with tempfile.NamedTemporaryFile(dir=directory, delete=False) as unfinished:
+            unfinished.write(data)
         os.replace(unfinished.name, directory / key)
     except OSError:
         return
 
 
-def noted(kind: str, key: str) -> str | None:
-    """The text that was kept under a key; None where there is none."""
+def noted(kind: str, key: str) -> bytes | None:
+    """The bytes that were kept under a key; None where there are none."""
     try:
-        return (cache_directory() / kind / key).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        return (cache_directory() / kind / key).read_bytes()
+    except (OSError, ValueError):  # what was to be a key need not be a file's name
         return None
 
 
@@ -83,7 +88,7 @@ def _build(root: Path, entry: Path, product: str, build: Callable[[Path], None])
     unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=root))
     try:
         build(unfinished)
-        (unfinished / _DIGEST).write_text(_file_digest(unfinished / product), encoding="utf-8")
+        (unfinished / _CHECKSUM).write_bytes(_file_checksum(unfinished / product))
         unfinished.rename(entry)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -91,10 +96,10 @@ def _build(root: Path, entry: Path, product: str, build: Callable[[Path], None])
 
 def _is_whole(entry: Path, product: str) -> bool:
     try:
-        return (entry / _DIGEST).read_text(encoding="utf-8") == _file_digest(entry / product)
-    except (OSError, UnicodeDecodeError):
+        return (entry / _CHECKSUM).read_bytes() == _file_checksum(entry / product)
+    except OSError:
         return False
 
 
-def _file_digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _file_checksum(path: Path) -> bytes:
+    return checksum(path.read_bytes()).encode()

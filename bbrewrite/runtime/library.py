@@ -9,15 +9,16 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bbrewrite.limits import MOST_THREADS, checked_threads
 from bbrewrite.runtime.signature import Argument, Signature
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 type Array = npt.NDArray[Any]
 
@@ -25,16 +26,14 @@ _CACHE_LINE = 64
 _MEMORY = ctypes.c_char * 0  # at whose address an array begins
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(NamedTuple):
     """What depends on extents alone: the shape of every argument by name, and sets of buffers that no call is using."""
 
     shapes: Mapping[str, tuple[int, ...]]
     idle: list[list[Array]]
 
 
-@dataclass(frozen=True)
-class PackedWeight:
+class PackedWeight(NamedTuple):
     """A weight as `CompiledProgram.prepare` packed it, of use where its shape is the same."""
 
     memory: Array

@@ -69,7 +69,7 @@ def signature_of(program: KernelProgram, entry: EntryPoint, assumptions: Sequenc
         )
         for tensor, _ in entry.tensor_arguments
     )
-    return Signature(entry.name, arguments, tuple(index for index, _ in entry.extent_arguments))
+    return Signature.of(entry.name, arguments, (index for index, _ in entry.extent_arguments))
 
 
 def build(source: Source, compiler: Compiler, extra: Sequence[str] = ()) -> Path:
@@ -89,7 +89,7 @@ def build(source: Source, compiler: Compiler, extra: Sequence[str] = ()) -> Path
 
     library = cached_product(key, _LIBRARY, make)
     if not extra:
-        note(_BUILT, _source_key(source), key)
+        note(_BUILT, _source_key(source), key.encode())
     return library
 
 
@@ -112,7 +112,7 @@ def build_all(sources: Sequence[Source]) -> list[Path]:
 
 def _built_before(source: Source) -> Path | None:
     key = noted(_BUILT, _source_key(source))
-    return kept_product(key, _LIBRARY) if key else None
+    return kept_product(key.decode(errors="replace"), _LIBRARY) if key else None
 
 
 def _source_key(source: Source) -> str:

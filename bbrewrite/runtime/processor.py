@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import platform
-from pathlib import Path
+
+_ONE_PROCESSOR = 1 << 14  # more bytes than the system tells of one
 
 
 @functools.cache
 def processor_name() -> str:
     """The processor's model and features, as far as the system tells them."""
     try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        # The system writes the file while it is read, for every processor; of the first one is enough.
+        with open("/proc/cpuinfo", "rb", buffering=0) as file:
+            text = file.read(_ONE_PROCESSOR).decode(errors="replace")
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
     first = text.split("\n\n", 1)[0].splitlines()

@@ -1,25 +1,22 @@
-"""How a compiled program is called: its C entry point's arguments, as a value that is written beside the library.
+"""How a compiled program is called: its C entry point's arguments, as a value that is kept beside the library.
 
 A library together with its signature can be called without the stages that made it. Types, axes and facts of the
-arguments are here; the code, and how arrays become pointers, are not.
+arguments are here; the code, and how arrays become pointers, are not. Light to import (`core/spans.py` says why).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.roles import Role
 
+if TYPE_CHECKING:
+    import numpy as np
 
-@dataclass(frozen=True)
-class Argument:
+
+class Argument(NamedTuple):
     """A tensor that the entry point takes a pointer to. `axes` are root indices; `facts` what is assumed of it.
 
     Where `preparation` names a C function, the entry point takes what that function made of the array.
@@ -32,61 +29,53 @@ class Argument:
     facts: tuple[str, ...] = ()
     preparation: str = ""
 
-    @cached_property
+    @property
     def numpy_type(self) -> np.dtype[np.generic]:
-        """The type of arrays that are passed; kept, for calls are short."""
+        """The type of arrays that are passed."""
         return self.element.numpy_type
 
 
-@dataclass(frozen=True)
-class Signature:
-    """The entry point's name and its arguments in order: tensors, then the extents of root indices, then threads."""
+class Signature(NamedTuple):
+    """The entry point's name and its arguments: inputs and weights in order of declaration, outputs, buffers, then the
+    extents of root indices, then threads. Buffers are lists in global memory between kernels, whose memory is lent.
+    """
 
     entry: str
-    arguments: tuple[Argument, ...]
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    buffers: tuple[Argument, ...]
     extents: tuple[str, ...]
 
-    @cached_property
-    def inputs(self) -> tuple[Argument, ...]:
-        """Inputs and weights in order of declaration."""
-        return tuple(argument for argument in self.arguments if argument.role in (Role.INPUT, Role.WEIGHT))
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """All tensors, in the order in which the entry point takes pointers to them."""
+        return (*self.inputs, *self.outputs, *self.buffers)
 
-    @cached_property
-    def outputs(self) -> tuple[Argument, ...]:
-        return tuple(argument for argument in self.arguments if argument.role is Role.OUTPUT)
-
-    @cached_property
-    def buffers(self) -> tuple[Argument, ...]:
-        """Lists in global memory between kernels; the caller gives memory for them."""
-        return tuple(argument for argument in self.arguments if argument.role is Role.BUFFER)
-
-    def to_json(self) -> str:
-        arguments = [
-            {
-                "name": argument.name,
-                "role": argument.role.value,
-                "element": argument.element.value,
-                "axes": argument.axes,
-                "facts": argument.facts,
-                "preparation": argument.preparation,
-            }
-            for argument in self.arguments
-        ]
-        return json.dumps({"entry": self.entry, "arguments": arguments, "extents": self.extents}, indent=1)
+    @property
+    def plain(self) -> tuple[Any, ...]:
+        """The same in nothing but tuples and strings, as files keep it."""
+        arguments = [(a.name, a.role.value, a.element.value, a.axes, a.facts, a.preparation) for a in self.arguments]
+        return self.entry, tuple(arguments), self.extents
 
     @classmethod
-    def from_json(cls, text: str) -> Signature:
-        """The signature that `to_json` wrote. Raises ValueError or KeyError for other text."""
-        told: Mapping[str, Any] = json.loads(text)
-        arguments = tuple(
-            Argument(
-                item["name"],
-                Role(item["role"]),
-                Element(item["element"]),
-                tuple(item["axes"]),
-                tuple(item["facts"]),
-                item["preparation"],
-            )
-            for item in told["arguments"]
+    def of(cls, entry: str, arguments: Iterable[Argument], extents: Iterable[str]) -> Signature:
+        """The signature of an entry point with these arguments, each of which has its role."""
+        arguments = tuple(arguments)
+
+        def of_role(*roles: Role) -> tuple[Argument, ...]:
+            return tuple(argument for argument in arguments if argument.role in roles)
+
+        return cls(entry, of_role(Role.INPUT, Role.WEIGHT), of_role(Role.OUTPUT), of_role(Role.BUFFER), tuple(extents))
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Signature:
+        """The signature of which this is the plain form, as lists or tuples."""
+        entry, arguments, extents = plain
+        return cls.of(
+            entry,
+            (
+                Argument(name, Role(role), Element(element), tuple(axes), tuple(facts), preparation)
+                for name, role, element, axes, facts, preparation in arguments
+            ),
+            extents,
         )
-        return cls(told["entry"], arguments, tuple(told["extents"]))

@@ -40,7 +40,7 @@ def keep_winner(request: Request, winner: Winner) -> None:
         "own_milliseconds": winner.own_milliseconds,
         "measured": winner.measured,
     }
-    note(TUNED, tuning_key(request), json.dumps(told))
+    note(TUNED, tuning_key(request), json.dumps(told).encode())
 
 
 def kept_winner(request: Request) -> Winner | None:

@@ -60,7 +60,7 @@ def test_a_damaged_product_is_built_again() -> None:
     path = cached_product("key", "product", build)
     path.write_text("dama")
     assert cached_product("key", "product", build).read_text() == "whole"
-    (path.parent / "digest").unlink()
+    (path.parent / "checksum").unlink()
     assert cached_product("key", "product", build).read_text() == "whole"
     path.unlink()
     assert cached_product("key", "product", build).read_text() == "whole"
