@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,11 @@ def read_request(rules: Path, program: Path, **choices: Any) -> tuple[Request, f
     if ruleset.warnings:
         click.echo(f"{rules}: {counted(len(ruleset.warnings), 'warning')}; `bbrewrite check` shows them", err=True)
     return make_request(parsed, ruleset, **choices), rules_ms + program_ms
+
+
+def report_console() -> Console:
+    """Where reports go. A terminal's lines are broken between words; lines of a file or a pipe are left whole."""
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
 
 
 @contextmanager

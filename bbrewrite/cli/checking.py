@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from bbrewrite.cli.exit_codes import WRONG_RESULT
+from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.printing import print_block_program
 from bbrewrite.egraph.compile import engine_text
@@ -51,6 +52,8 @@ def check_command(
     click.echo(f"{rules}: {counted(len(ruleset.rules), 'rule')}, {counted(examples, 'example')}{warnings}")
     if checked is not None:
         definitions = len(checked.definitions)
+        if isinstance(checked, ArrayProgram):
+            definitions += sum(len(repeat.body) + len(repeat.following) for repeat in checked.repeats)
         warnings = f", {counted(len(strange), 'warning')}" if strange else ""
         inputs = counted(len(checked.inputs), "input")
         click.echo(f"{program}: program {checked.name}, {inputs}, {counted(definitions, 'definition')}{warnings}")

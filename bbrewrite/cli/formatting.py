@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from bbrewrite.cli.exit_codes import WRONG_RESULT
+from bbrewrite.cli.writing import told_of_faults
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.format_program import format_program
@@ -76,7 +77,5 @@ def _finish(name: str, source: Source, text: str, only_check: bool, changed: lis
     elif name == _STANDARD_INPUT:
         click.echo(text, nl=False)
     else:
-        try:
+        with told_of_faults(Path(name), "fmt"):
             Path(name).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError([Diagnostic("unwritable", f"{name} cannot be written: {error.strerror}")]) from None

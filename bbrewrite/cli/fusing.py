@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from bbrewrite.cli.asking import asked_gpu, progress, read_request
+from bbrewrite.cli.asking import asked_gpu, progress, read_request, report_console
 from bbrewrite.cli.exit_codes import WRONG_RESULT
 from bbrewrite.cli.explaining import explain_fusion
 from bbrewrite.cli.json_report import fusion_json
@@ -31,7 +30,7 @@ def fuse_command(
         step("saturating and planning")
         fusion = fuse(request)
     if not as_json:
-        print_fusion(Console(highlight=False), fusion)
+        print_fusion(report_console(), fusion)
     asked = {"explain": explain, "stats": stats, "snapshots": snapshots}
     parts = [name for name, wanted in asked.items() if wanted]
     if html is not None:

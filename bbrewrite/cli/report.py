@@ -142,7 +142,7 @@ def print_derivation(console: Console, fusion: Fusion) -> None:
     for name, count in sorted(applied.items(), key=lambda item: (-item[1], item[0])):
         head = f"{count:5}  {name:{width}}  "
         room = max(console.width - len(head), 20)
-        lines = textwrap.wrap(meanings[name], room) or [""]
+        lines = [meanings[name]] if console.soft_wrap else textwrap.wrap(meanings[name], room) or [""]
         for start, line in zip(chain([head], repeat(" " * len(head))), lines, strict=False):
             console.print((start + line).rstrip(), markup=False, soft_wrap=True)
     console.print()

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
 
-from bbrewrite.cli.asking import asked_gpu, progress, read_request
+from bbrewrite.cli.asking import asked_gpu, progress, read_request, report_console
 from bbrewrite.cli.derivations import rule_place, wrong_rules
 from bbrewrite.cli.exit_codes import TOOL_MISSING, WRONG_RESULT
 from bbrewrite.cli.json_report import run_json
@@ -50,7 +49,7 @@ def run_command(
     if as_json:
         click.echo(run_json(result, import_ms, parse_ms))
     else:
-        print_run(Console(highlight=False), result)
+        print_run(report_console(), result)
     _exit_by_verdict(result, as_json)
 
 
@@ -63,13 +62,13 @@ def bench_command(
     if tune:
         from bbrewrite.cli.tuning import tune_and_print
 
-        tune_and_print(Console(highlight=False), request, target, budget, seed)
+        tune_and_print(report_console(), request, target, budget, seed)
     with progress() as step:
         if gpu is not None:
             result = _timed_on_gpu(request, gpu, emulate, seed, step)
         else:
             result = run(request, target, seed, step)
-    print_bench(Console(highlight=False), result)
+    print_bench(report_console(), result)
     _exit_by_verdict(result, False)
 
 

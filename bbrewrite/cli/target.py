@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from bbrewrite.cli.asking import progress
-from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.cli.writing import told_of_faults
 from bbrewrite.plan.target import host_file, load_target, measured_host_file, print_target
 from bbrewrite.resources import resource_directory
 from bbrewrite.runtime.library import default_threads
@@ -39,12 +39,9 @@ def target_command(measure: bool, threads: int | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     """Writes a file that others see whole or not at all. Raises InputError where it cannot be written."""
-    try:
+    hint = "name another directory in the environment variable BBREWRITE_CONFIG_DIR"
+    with told_of_faults(path, "--measure", hint):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as unfinished:
             unfinished.write(text)
         os.replace(unfinished.name, path)
-    except OSError as error:
-        message = f"{path} cannot be written: {error.strerror or error}"
-        hint = "name another directory in the environment variable BBREWRITE_CONFIG_DIR"
-        raise InputError([Diagnostic("target", message, hint=hint)]) from None

@@ -16,8 +16,11 @@ def make_directory(path: Path, option: str) -> None:
 
 
 @contextmanager
-def told_of_faults(path: Path, option: str) -> Generator[None]:
-    """Turns what goes wrong in writing what an option asks for into an InputError. `path` is what cannot be written."""
+def told_of_faults(path: Path, option: str, hint: str = "") -> Generator[None]:
+    """Turns what goes wrong in writing what an option or a command asks for into an InputError.
+
+    `path` is what cannot be written, `hint` what to do about it.
+    """
     try:
         yield
     except OSError as error:
@@ -25,4 +28,4 @@ def told_of_faults(path: Path, option: str) -> Generator[None]:
         is_file = isinstance(error, FileExistsError | NotADirectoryError)
         reason = "it is a file, and a directory is needed" if is_file and path.is_file() else error.strerror or error
         message = f"{option}: cannot write {error.filename or path}: {reason}"
-        raise InputError([Diagnostic("unwritable", message)]) from None
+        raise InputError([Diagnostic("unwritable", message, hint=hint)]) from None

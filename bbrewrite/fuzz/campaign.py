@@ -22,8 +22,9 @@ from bbrewrite.fuzz.floats import AccuracyLoss, FloatNote, accuracy_loss, float_
 from bbrewrite.fuzz.monoids import MonoidVerdict, State, test_monoid
 from bbrewrite.fuzz.plans import claims
 from bbrewrite.fuzz.shown import (
+    DIGITS,
     condition_text,
-    differing_texts,
+    digits_apart,
     evaluation_lines,
     floats_text,
     instance_lines,
@@ -160,16 +161,17 @@ def counterexample_lines(found: Counterexample, table: OperatorTable, width: int
     left, right = plan.claim.sides[found.side]
     if found.place is None:
         return [*lines, "the right side has no shape here: it has one only where sizes open on the left are equal"]
-    left_lines = evaluation_lines(left, instance, plan.left, table)
-    right_lines = evaluation_lines(right, instance, plan.right, table)
-    lines += two_columns(left_lines, right_lines, width)
     one, other = aligned(
         Evaluator(table, ExactDomain(), instance, plan.left).value(left, instance.outer),
         Evaluator(table, ExactDomain(), instance, plan.right).value(right, instance.outer),
     )
-    a, b = differing_texts(one[found.place], other[found.place])
+    a, b = one[found.place], other[found.place]
+    digits = digits_apart(number_text, a, b)
+    left_lines = evaluation_lines(left, instance, plan.left, table, digits)
+    right_lines = evaluation_lines(right, instance, plan.right, table, digits)
     where = f", entry {found.place + 1} of {len(one)}" if len(one) > 1 else ""
-    return [*lines, f"the left side is {a}, the right side is {b}{where}"]
+    verdict = f"the left side is {number_text(a, digits)}, the right side is {number_text(b, digits)}{where}"
+    return [*lines, *two_columns(left_lines, right_lines, width), verdict]
 
 
 def _why_untested(verdict: Verdict) -> str:
@@ -182,7 +184,8 @@ def _why_untested(verdict: Verdict) -> str:
 
 
 def _note_text(note: FloatNote) -> str:
-    left, right = number_text(note.left), number_text(note.right)
+    digits = digits_apart(number_text, note.left, note.right)
+    left, right = number_text(note.left, digits), number_text(note.right, digits)
     return f"floats differ by {note.kind}: {floats_text(note.values)} gives {left} and {right}"
 
 
@@ -203,12 +206,13 @@ def _monoid_report(verdict: MonoidVerdict, rules: RuleSet) -> Report:
         names = ("a", "b", "c") if len(broken.states) > 1 or "a" in broken.law.split("=")[0] else ("identity",)
         lines += [f"{name} = {_state_text(state)}" for name, state in zip(names, broken.states, strict=False)]
         left, right = broken.law.split(" = ", 1)
-        lines += [f"{left} = {_state_text(broken.left)}", f"{right} = {_state_text(broken.right)}"]
+        digits = digits_apart(_state_text, broken.left, broken.right)
+        lines += [f"{left} = {_state_text(broken.left, digits)}", f"{right} = {_state_text(broken.right, digits)}"]
     elif not verdict.instances:
         lines = ["could not be tested: no kinds of its operands give the state a type"]
     result = "sound" if verdict.is_sound else "unsound" if broken is not None else "untested"
     return Report(monoid.name, "monoid", "", 0, result, verdict.instances, verdict.seconds, lines=tuple(lines))
 
 
-def _state_text(state: State) -> str:
-    return f"({', '.join(value_text(component) for component in state)})"
+def _state_text(state: State, digits: int = DIGITS) -> str:
+    return f"({', '.join(value_text(component, digits) for component in state)})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -21,10 +21,10 @@ from bbrewrite.fuzz.shapes import Shapes
 from bbrewrite.rules.rules import Comparison, Condition, Fact, IsConst, IsScalar, NotFree
 
 _MOST_STEPS = 30
-_DIGITS = 10
+DIGITS = 10
 
 
-def number_text(value: Any, digits: int = _DIGITS) -> str:
+def number_text(value: Any, digits: int = DIGITS) -> str:
     """A number: exact where that is short, else decimal."""
     if isinstance(value, Nothing):
         return value.value
@@ -35,7 +35,7 @@ def number_text(value: Any, digits: int = _DIGITS) -> str:
         return f"{value:g}" if not math.isfinite(value) or digits <= 6 else f"{value:.{digits}g}"
     if isinstance(value, Exponential):
         term = single_term(value)
-        if term is not None and digits == _DIGITS:
+        if term is not None and digits == DIGITS:
             factor, exponent = term
             return f"e^{exponent}" if factor == 1 else f"{factor} e^{exponent}"
     return _decimal(value, digits)
@@ -48,7 +48,7 @@ def _decimal(value: Any, digits: int) -> str:
         return "a very large or small number"
 
 
-def value_text(value: Value, digits: int = _DIGITS) -> str:
+def value_text(value: Value, digits: int = DIGITS) -> str:
     """A block, list or pair on one line."""
     if isinstance(value, tuple):
         return f"pair({value_text(value[0], digits)}, {value_text(value[1], digits)})"
@@ -59,13 +59,9 @@ def value_text(value: Value, digits: int = _DIGITS) -> str:
     return "[" + ", ".join(value_text(np.asarray(row, dtype=object), digits) for row in value) + "]"
 
 
-def differing_texts(a: Any, b: Any) -> tuple[str, str]:
-    """Two unequal numbers with as many digits as tell them apart."""
-    for digits in (_DIGITS, 20, 40, 70):
-        texts = number_text(a, digits), number_text(b, digits)
-        if texts[0] != texts[1]:
-            return texts
-    return number_text(a), number_text(b)
+def digits_apart[T](text: Callable[[T, int], str], a: T, b: T) -> int:
+    """As many digits as tell two unequal things apart, as `text` shows them."""
+    return next((digits for digits in (DIGITS, 20, 40, 70) if text(a, digits) != text(b, digits)), DIGITS)
 
 
 def instance_lines(instance: Instance, is_general: bool = False) -> list[str]:
@@ -89,7 +85,9 @@ def _is_read(instance: Instance, index: str) -> bool:
     return instance.indices[index].trips > 1 and any(index in v.depends for v in instance.variables.values())
 
 
-def evaluation_lines(term: Term, instance: Instance, shapes: Shapes, table: OperatorTable) -> list[tuple[str, str]]:
+def evaluation_lines(
+    term: Term, instance: Instance, shapes: Shapes, table: OperatorTable, digits: int
+) -> list[tuple[str, str]]:
     """Every step of evaluating a term: the sub-term and where, and its value."""
     steps: list[Step] = []
     Evaluator(table, ExactDomain(), instance, shapes, steps).value(term, instance.outer)
@@ -101,7 +99,7 @@ def evaluation_lines(term: Term, instance: Instance, shapes: Shapes, table: Oper
         position = dict(step.position)
         at = ", ".join(f"{name} = {position[name]}" for name in names if instance.indices[name].trips > 1)
         text = print_term(step.term, table) + (f"  at {at}" if at else "")
-        found.setdefault(text, value_text(step.value))
+        found.setdefault(text, value_text(step.value, digits))
     lines = list(found.items())
     return lines if len(lines) <= _MOST_STEPS else [*lines[: _MOST_STEPS - 1], ("…", "…"), lines[-1]]
 

@@ -13,6 +13,8 @@ from bbrewrite.core.addresses import Address, make_address
 from bbrewrite.core.spans import Span
 from bbrewrite.lang import syntax
 
+_OWN_INDEX = "let an index of its own stand for the quotient: `X[2 * p + 1]`; or give the tensor two axes: `X[p, 1]`"
+
 
 class AddressError(Exception):
     """An expression that is no address. An empty message means that the fault is reported already."""
@@ -60,7 +62,7 @@ def _linear(node: syntax.Expression, resolve: Callable[[syntax.Expression], Addr
         case syntax.Operation("-", (operand,)):
             inner = _linear(operand, resolve)
             if inner.divisor != 1:
-                raise AddressError("a division cannot be negated in an address", node.span)
+                raise AddressError("a division cannot be negated in an address", node.span, _OWN_INDEX)
             return inner.scaled(-1)
         case syntax.Operation("+" | "-" as symbol, (left, right)):
             return _sum(_linear(left, resolve), _linear(right, resolve), symbol, node.span)
@@ -81,10 +83,10 @@ def _linear(node: syntax.Expression, resolve: Callable[[syntax.Expression], Addr
 def _sum(left: _Linear, right: _Linear, symbol: str, span: Span) -> _Linear:
     if symbol == "-":
         if right.divisor != 1:
-            raise AddressError("a division cannot be subtracted in an address", span)
+            raise AddressError("a division cannot be subtracted in an address", span, _OWN_INDEX)
         right = right.scaled(-1)
     if left.divisor != 1 and right.divisor != 1:
-        raise AddressError("an address has one division", span)
+        raise AddressError("an address has one division", span, _OWN_INDEX)
     # floor(a / d) + b = floor((a + d * b) / d)
     divisor = left.divisor * right.divisor
     left, right = left.scaled(right.divisor), right.scaled(left.divisor)
@@ -96,7 +98,7 @@ def _product(left: _Linear, right: _Linear, span: Span) -> _Linear:
         raise AddressError("a product of indices is no address", span, "addresses are affine in the indices")
     constant, other = (left, right) if left.is_constant else (right, left)
     if constant.divisor != 1 or other.divisor != 1:
-        raise AddressError("a division cannot be multiplied in an address", span)
+        raise AddressError("a division cannot be multiplied in an address", span, _OWN_INDEX)
     return other.scaled(constant.offset)
 
 

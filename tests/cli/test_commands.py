@@ -168,6 +168,8 @@ def test_fuse_prints_a_block_program_that_runs(bbrewrite: Command, rules: Path, 
     text = result.stdout
     assert "block program scaled_sum" in text
     assert "buffers" in text
+    # Only a terminal's lines are broken; the program's go on where the language lets them.
+    assert "What one loop stores and the next loads need not leave local memory\n" in text
     Path("fused.bb").write_text(text[: text.index("\nkernel ")], encoding="utf-8")
     again = bbrewrite("run", rules, "fused.bb", "--target", "numpy", "--json")
     assert again.exit_code == 0, again.output
@@ -185,6 +187,9 @@ def test_check_counts_and_emits(bbrewrite: Command, rules: Path, scaled_sum: Pat
     counted = bbrewrite("check", rules, scaled_sum)
     assert counted.exit_code == 0, counted.output
     assert f"{scaled_sum}: program scaled_sum, 3 inputs, 2 definitions" in counted.stdout
+    repeated = "repeat layer\n    carry H[m] = X[m]\n    A[m] = H[m] + 1\n    next H[m] = 2 * A[m]\n"
+    Path("r.bb").write_text(f"program r\nindex layer = 2, m = 4\ninput X[m] : f32\n{repeated}output Y[m] = H[m]\n")
+    assert "1 input, 3 definitions" in bbrewrite("check", rules, "r.bb").stdout
     emitted = bbrewrite("check", rules, "--emit", "egglog")
     assert emitted.exit_code == 0, emitted.output
     assert emitted.stdout.startswith("(sort Term)")

@@ -153,6 +153,24 @@ def test_places_that_cannot_be_written(bbrewrite: Command, rules: Path, scaled_s
     assert "cannot write out/Y.npy" in _refused(bbrewrite, *run, "--save", "out")
 
 
+def test_files_that_cannot_be_written_are_told_in_one_form(
+    bbrewrite: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever runs the tests may write anywhere, so writing itself is refused."""
+    Path("p.bb").write_text("program p\noutput   Y = 1\n")
+    monkeypatch.setenv("BBREWRITE_CONFIG_DIR", str(tmp_path / "p.bb"))
+    monkeypatch.setattr("bbrewrite.cli.target.measured_target", lambda shipped, threads: shipped)
+    message = _refused(bbrewrite, "target", "--measure")
+    assert "error[unwritable]: --measure: cannot write" in message
+    assert "BBREWRITE_CONFIG_DIR" in message
+
+    def refused(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "write_text", refused)
+    assert "error[unwritable]: fmt: cannot write p.bb: Permission denied" in _refused(bbrewrite, "fmt", "p.bb")
+
+
 @pytest.mark.parametrize("command", [["run", "", "P"], ["run", "R", ""], ["fmt", ""], ["codegen", "R", "P", "-o", ""]])
 def test_an_empty_path_is_not_the_working_directory(
     bbrewrite: Command, rules: Path, scaled_sum: Path, command: list[str]

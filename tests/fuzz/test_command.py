@@ -94,10 +94,18 @@ def test_small_differences_show_enough_digits(write) -> None:
     text = "rule r\n    sigmoid(x) => 0.5 + 0.5 * tanh(0.50000000000000001 * x)\n    where positive(x)\n"
     output = fuzz(write(text)).stdout
     assert "1 tested: 1 sound" in output  # the literal is the double 0.5
-    output = fuzz(write("rule r\n    log(x) => log(x) + 1e-30 * x\n")).stdout
-    line = next(line for line in output.splitlines() if "the left side is" in line)
-    left, right = line.removeprefix("    the left side is ").split(", the right side is ")
+    lines = fuzz(write("rule r\n    log(x) => log(x) + 1e-30 * x\n")).stdout.splitlines()
+    verdict = next(number for number, line in enumerate(lines) if "the left side is" in line)
+    left, right = lines[verdict].removeprefix("    the left side is ").split(", the right side is ")
     assert left != right
+    # So do the evaluations above, whose last steps are the two sides.
+    assert left in "\n".join(lines[:verdict])
+    assert right in "\n".join(lines[:verdict])
+    combine = "combine (s1), (s2) => s1 + s2 + 1e-30 * exp(s2)"
+    monoid = f"monoid m\n    state s\n    identity 0\n    element x => x\n    {combine}\n    finish s\n"
+    told = [line.split(" = ")[-1] for line in fuzz(write(monoid)).stdout.splitlines() if "combine" in line]
+    assert len(told) > 1, told
+    assert len(set(told)) == len(told)
 
 
 @pytest.mark.parametrize(
