@@ -90,13 +90,13 @@ class _Assembly:
             self._buffers.append(tensor)
         return tensor
 
-    def extra_index(self, root: str, number: int) -> str:
+    def extra_index(self, root: str, number: int, block: int | None) -> str:
         """The name of an index that planning added to a candidate: the same for all candidates."""
         name = f"{root}_{number}"
-        while name in self._taken:
+        while name in self._taken or (name in self._indices and self._indices.is_blocked(name) is (block is None)):
             name += "_"
         if name not in self._indices:
-            self._indices = self._indices.with_index(Index(name, same_as=root))
+            self._indices = self._indices.with_index(Index(name, same_as=root, block=block))
         return name
 
     def share_index(self, index: Index) -> str:
@@ -135,7 +135,7 @@ class _Part:
                 self._names[index.name] = whole.share_index(index)
         for number, index in enumerate(i for i in table if i.name not in self._names):
             root = whole.index(self._names[table.root(index.name)])
-            self._names[index.name] = whole.extra_index(root.same_as or root.name, number)
+            self._names[index.name] = whole.extra_index(root.same_as or root.name, number, index.block)
         self._tensors: dict[str, Tensor] = {}
         for tensor in plan.kernels.inputs:
             self._tensors[tensor.name] = whole.place(self._places[tensor.name])

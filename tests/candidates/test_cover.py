@@ -217,6 +217,23 @@ def test_kinds_of_large_programs_give_the_reference_result(kind: str) -> None:
     check_result(fusion)
 
 
+LATER_PRODUCTS = """\
+program products
+index m = 5, c = 6, e = c
+input X[m, c] : f32
+weight W[c, e], V[c, e] : f32
+A[m, e] = sum[c](X[m, c] * W[c, e])
+output Y[m, e] = sum[c](tanh(A[m, c]) * V[c, e])
+output Z[m, c] = X[m, c] * 2
+"""
+
+
+@pytest.mark.parametrize("text", [*LARGE.values(), LATER_PRODUCTS], ids=[*LARGE, "products"])
+def test_the_fused_program_of_all_candidates_parses_back(text: str) -> None:
+    fusion = fused(text, Bounds(0, 5))
+    assert parse_program(Source("fused", fusion.text), shipped_rules().table) == fusion.fused.fused
+
+
 def test_the_decoder_written_out_is_the_example_with_its_layers_repeated() -> None:
     text = (resource_directory("rules").parent / "examples/decoder.bb").read_text(encoding="utf-8")
     repeated, written = (
