@@ -26,6 +26,8 @@ PASS_WORK = 3.0
 LARGEST_BLOCK = 768
 # A layout change moves every element once through local memory.
 LAYOUT_WORK = 1.0
+# Folding the lanes of a row into one number takes a processor about this long, however short the row.
+ROW_SECONDS = 5.0e-9
 # Rounding costs nothing, but a value that need not be rounded must not be: it may serve where more is wanted.
 ROUNDING_SECONDS = 1e-9
 
@@ -82,7 +84,9 @@ class TermCosts:
             case Apply(operator) if operator == "dot":
                 return self._least_product(term)
             case Apply():
-                return self._least_points(term, self._axes(term)) * self._least_work(term)
+                axes = self._axes(term)
+                work = self._least_points(term, axes) * self._least_work(term) * self._least_padding(axes)
+                return work + self._least_folding(term, axes)
             case Reduce():
                 return self._least_accumulation(term)
             case Read():
@@ -131,6 +135,17 @@ class TermCosts:
         if operator.function in self._table.functions:
             work += self.function_work(operator.function)
         return self._vector_seconds(work or LAYOUT_WORK / 2)
+
+    def _least_folding(self, term: Apply, axes: tuple[str, ...]) -> float:
+        """Folding each row to a number."""
+        folds_rows = self._table.operators[term.operator].fold and self._typing.block(term).axes == axes[:-1]
+        is_paid = folds_rows and self._target.gpu is None
+        return self._least_points(term, axes[:-1]) * ROW_SECONDS / self._threads if is_paid else 0.0
+
+    def _least_padding(self, axes: tuple[str, ...]) -> float:
+        """By how much longer it takes at least, since rows of matrices are worked on in whole vectors."""
+        is_padded = len(axes) > 1 and self._target.gpu is None
+        return max(1.0, self._target.vector_lanes / max(1, self.extent(axes[-1]))) if is_padded else 1.0
 
     def _least_points(self, term: Term, axes: tuple[str, ...]) -> float:
         points = [index for index in term.free if not self.indices.is_blocked(index)]

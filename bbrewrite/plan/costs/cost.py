@@ -17,11 +17,10 @@ from bbrewrite.plan.costs.reuse import Residence
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.masks.visited_share import MOST_COUNTED, SAMPLES, NarrowedLoop, counted_together, visited_share
 from bbrewrite.plan.target import MemoryTier
+from bbrewrite.plan.term_costs import ROW_SECONDS
 
 # Calling a block operator costs about this long, whatever the block's size.
 STATEMENT_SECONDS = 2.0e-8
-# Folding the lanes of a row into one number takes a processor about this long, however short the row.
-ROW_SECONDS = 5.0e-9
 # Memory moves in lines of so many bytes.
 LINE = 64
 # Tiles of products wait for the sums that they add to: from a farther tier these come so much slower than copies.
