@@ -11,8 +11,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Lock
 
-# New objects between two looks through them: some megabytes.
-OBJECTS = 50_000
+# New objects between two looks through them: some ten megabytes.
+OBJECTS = 200_000
 
 
 class _Rarely:

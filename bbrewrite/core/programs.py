@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from bbrewrite.core.elements import Element, wider
@@ -94,8 +95,9 @@ class BlockProgram:
         """The input or defined tensor of that name."""
         return self.tensors[name]
 
-    @property
-    def tensors(self) -> dict[str, Tensor]:
+    @cached_property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """The inputs and what is defined, by name."""
         found = {tensor.name: tensor for tensor in self.inputs}
         return found | {definition.tensor.name: definition.tensor for definition in self.definitions}
 
