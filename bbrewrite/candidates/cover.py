@@ -90,7 +90,9 @@ class _Search[P: Planned]:
         place = next((p for p in reversed(range(len(run))) if self._graph.meet(run[p], atom)), None)
         if place is None:
             return False
-        near = [member for near in run[place:] for member in near]
+        near = run[place]
+        if not self._graph.is_convex([*near, *atom]):
+            near = [member for between in run[place:] for member in between]
         together = self._candidate([*near, *atom])
         kind = kind_key(together.program)
         if kind not in self._grows:

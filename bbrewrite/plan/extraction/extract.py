@@ -34,6 +34,7 @@ from bbrewrite.plan.extraction.forms import (
 )
 from bbrewrite.plan.extraction.items import UNIT, Bill, Items, exact
 from bbrewrite.plan.extraction.lists import Lists
+from bbrewrite.plan.extraction.sets import sets_tried
 from bbrewrite.plan.term_costs import TermCosts
 
 
@@ -84,7 +85,7 @@ def extract(graph: FrozenGraph, lists: Lists, costs: TermCosts, limits: Limits |
     """All kernels for every list, or the most promising ones where the graph is large; `limits` if not these."""
     nodes = sum(len(eclass.nodes) for eclass in graph.classes.values())
     search = _Extraction(graph, lists, costs, limits or (EVERY_FORM if nodes <= SMALL_GRAPH else FEW_FORMS))
-    kernels = [kernel for name in lists.by_name for kernel in search.kernels_of(name)]
+    kernels = [kernel for name in sets_tried(lists) for kernel in search.kernels_of(name)]
     return Extraction(lists, tuple(kernels), search.is_complete)
 
 

@@ -53,18 +53,21 @@ class Lists:
                 form = forms[identifier]
                 elements[form] = wider(elements.get(form), program.tensors[name].element)
         # The types in which definitions want their lists to be stored.
-        self.declared: dict[str, Element] = {}
+        self.wanted_elements: dict[str, Element] = {}
         # Definitions first, so that a list keeps its definition's name; then by structure.
         for identifier in sorted(closed, key=lambda c: (c not in definitions, self._terms[c].digest)):
             term = forms[identifier]
             if term not in representatives:
                 name = definitions.get(identifier, f"#{term.digest}")
-                if (declared := elements.get(term)) is not None:
-                    self.declared[name] = declared
+                if (element := elements.get(term)) is not None:
+                    self.wanted_elements[name] = element
                 representatives[term] = ListClass(name, identifier, self._tensor(name, identifier))
             self._of_class[identifier] = representatives[term]
         self.by_name = {found.name: found for found in representatives.values()}
-        self._declared = {tensor.name: tensor for tensor in program.outputs}
+        self._outputs = {tensor.name: tensor for tensor in program.outputs}
+        # Where definitions stand in the program.
+        names = (definition.tensor.name for definition in program.definitions)
+        self.places = {name: place for place, name in enumerate(names) if name in self.by_name}
         self._sides = self._sides_of_pairs()
         self._reads: dict[int, tuple[tuple[ListClass, tuple[Address, ...]], ...]] = {}
 
@@ -81,7 +84,7 @@ class Lists:
 
     def as_stored(self, name: str, indices: tuple[str, ...]) -> Tensor:
         """What a kernel stores that makes a list by its own indices: an output of the program where the list is one."""
-        return replace(self._declared.get(name) or self.tensors[name], indices=indices)
+        return replace(self._outputs.get(name) or self.tensors[name], indices=indices)
 
     def is_block(self, identifier: int) -> bool:
         """Whether a class's value is one block in local memory."""
@@ -163,7 +166,7 @@ class Lists:
         if isinstance(found, PairType):
             return None
         tensor = Tensor(name, tuple(names), buffer_element(found.element), Role.BUFFER)
-        return stored_wider(tensor, self.declared.get(name))
+        return stored_wider(tensor, self.wanted_elements.get(name))
 
 
 def buffer_element(element: Element | None) -> Element:
