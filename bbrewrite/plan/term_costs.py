@@ -144,8 +144,9 @@ class TermCosts:
 
     def _least_padding(self, axes: tuple[str, ...]) -> float:
         """By how much longer it takes at least, since rows of matrices are worked on in whole vectors."""
-        is_padded = len(axes) > 1 and self._target.gpu is None
-        return max(1.0, self._target.vector_lanes / max(1, self.extent(axes[-1]))) if is_padded else 1.0
+        if len(axes) < 2 or self._target.gpu is not None:
+            return 1.0
+        return max(1.0, self._target.vector_lanes / max(1, self.extent(axes[1])))
 
     def _least_points(self, term: Term, axes: tuple[str, ...]) -> float:
         points = [index for index in term.free if not self.indices.is_blocked(index)]
