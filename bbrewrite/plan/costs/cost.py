@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -102,12 +102,12 @@ class NestCosts:
         self._extents = np.array([max(1, extents[name]) for name in names], dtype=np.float64)
         self._empty = any(extents[name] == 0 for name in names)
         self._grid = [self._column[index] for index in grid]
-        packing = [replace(event, amount=target.packing_operations) for event in events.packing]
+        packing = [event._replace(amount=target.packing_operations) for event in events.packing]
         copying = _summed(events.copying)
-        merged = [replace(event, amount=event.amount * threads) for event in events.merged]
+        merged = [event._replace(amount=event.amount * threads) for event in events.merged]
         rate = target.narrow_product_rate
         products = [
-            replace(event, amount=event.amount / rate) if event.is_narrow else event for event in events.products
+            event._replace(amount=event.amount / rate) if event.is_narrow else event for event in events.products
         ]
         traffic = (*events.loads, *events.stores, *merged)
         groups = (
@@ -371,4 +371,4 @@ def _summed(events: Iterable[Event]) -> tuple[Event, ...]:
     alike: dict[object, list[Event]] = {}
     for event in events:
         alike.setdefault((event.axes, event.loops, event.shared, event.narrowed, event.once), []).append(event)
-    return tuple(replace(same[0], amount=sum([event.amount for event in same])) for same in alike.values())
+    return tuple(same[0]._replace(amount=sum([event.amount for event in same])) for same in alike.values())

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
@@ -36,8 +37,7 @@ from bbrewrite.plan.nests.views import views
 from bbrewrite.plan.term_costs import COPY_WORK, LAYOUT_WORK, PASS_WORK, body_work
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """`amount` per element of a block with `axes`, in every iteration of `loops` (grid included).
 
     In a split kernel `shared` is the loop around it whose iterations are shared out; without one, every processor
@@ -172,7 +172,7 @@ class _Summary:
                 case Store(tensor, expression):
                     axes = self._typing.block(expression).axes
                     stored = place.around(tensor.indices).event(float(tensor.element.size_bytes), axes)
-                    self._stores.append(replace(stored, once=True, tensor=tensor.name))
+                    self._stores.append(stored._replace(once=True, tensor=tensor.name))
                     self._touched[tensor.name] = tensor
                     self._lists(None, expression, place, loaded)
                     self._statement(expression, place, loaded)
@@ -208,7 +208,7 @@ class _Summary:
                         loaded.add(term)
                         size = float(self._tensors[tensor].element.size_bytes)
                         loaded_block = place.event(size, self._typing.block(term).axes)
-                        self._loads.append(replace(loaded_block, tensor=tensor, block=term))
+                        self._loads.append(loaded_block._replace(tensor=tensor, block=term))
                         self._touched[tensor] = self._tensors[tensor]
                 case Apply():
                     self._operator(term, place)
@@ -241,7 +241,7 @@ class _Summary:
             columns = self._typing.block(term.operands[1]).axes[0]
             product = place.event(2.0, (rows, columns, contracted))
             self._flops.append(product)
-            self._products.append(replace(product, is_narrow=self._is_narrow(*term.operands)))
+            self._products.append(product._replace(is_narrow=self._is_narrow(*term.operands)))
             # The second operand is packed on load, the first written to a block where it is none in memory. Columns
             # that lie side by side are copied; others are transposed on the way.
             if is_transpose(unwidened(term.operands[1])):

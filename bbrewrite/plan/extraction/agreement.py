@@ -6,14 +6,13 @@ Two forms agree where no class has one term in the one and another in the other.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from bbrewrite.core.bits import places
 from bbrewrite.core.terms import Term
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """A bit for every class that has a term here, and one for every class together with its term."""
 
     classes: int = 0
@@ -52,11 +51,14 @@ class ChosenTerms:
 
     def latest(self, several: Iterable[Chosen]) -> Chosen:
         """For every class the last of its terms."""
-        found = NOTHING_CHOSEN
+        classes = terms = 0
         for chosen in several:
-            found = Chosen(found.classes, found.terms & ~self._terms_of(found.classes & chosen.classes))
-            found = found.with_bits(chosen)
-        return found
+            both = classes & chosen.classes
+            if both:
+                terms &= ~self._terms_of(both)
+            classes |= chosen.classes
+            terms |= chosen.terms
+        return Chosen(classes, terms)
 
     def _terms_of(self, classes: int) -> int:
         terms = 0

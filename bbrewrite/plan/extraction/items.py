@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bbrewrite.core.bits import places
 from bbrewrite.core.terms import Reduce, Term, walk
@@ -29,8 +30,7 @@ class Item:
     passes: tuple[Pass, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
+class Bill(NamedTuple):
     """Items as bits, and what they come to: if nothing is kept for a later pass, and if all is whose keeping pays."""
 
     items: int = 0

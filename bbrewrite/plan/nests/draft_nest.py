@@ -138,8 +138,10 @@ class DraftNest:
             pass
         if self._roundings:
             roundings, typing = frozenset(self._roundings), self._typing.with_locals(self._types)
+            states = frozenset[str]().union(*(rounding.local_names for rounding in roundings))
             for line in lines_of(self._root):
-                line.expression = rounded_late(line.expression, roundings, typing)
+                if not line.expression.local_names.isdisjoint(states):
+                    line.expression = rounded_late(line.expression, roundings, typing)
         return self._finished(self._root)
 
     def _finished(self, loop: DraftLoop) -> tuple[Statement, ...]:

@@ -5,23 +5,18 @@ Which choices are tried, and at which block sizes a nest is best in the end, is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from bbrewrite.core.indices import IndexTable
-from bbrewrite.core.operators import OperatorTable
-from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Term, walk
+from bbrewrite.core.terms import Term
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.costs.cost import Cost, NestCosts
 from bbrewrite.plan.costs.events import summarise
 from bbrewrite.plan.costs.gpu_costs import GpuNestCosts
 from bbrewrite.plan.kernel import Statement
-from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.masks.narrowing import Narrowing, may_narrow, with_ranges_only
 from bbrewrite.plan.nests.naming import Naming, name_values
 from bbrewrite.plan.nests.nest import Nest, NestBuilder
-from bbrewrite.plan.partition import KernelTerm
+from bbrewrite.plan.scheduling.problem import ScheduleProblem
 from bbrewrite.plan.scheduling.split import share_out, split_reduction
 from bbrewrite.plan.scheduling.tried_sizes import TriedSizes
 
@@ -51,31 +46,16 @@ class NestChoice(SizedNest):
 
 
 class JudgedNests:
-    """Builds and judges nests of a kernel. `reduced` are the indices of its reductions, `used` all its indices."""
+    """Builds and judges nests of a kernel, at the block sizes that are tried for it."""
 
-    def __init__(
-        self,
-        kernel: KernelTerm,
-        indices: IndexTable,
-        tensors: Mapping[str, Tensor],
-        table: OperatorTable,
-        machine: Machine,
-        reduced: tuple[str, ...],
-        used: tuple[str, ...],
-        sizes: TriedSizes,
-    ) -> None:
-        self._kernel = kernel
-        self._indices = indices
-        self._tensors = tensors
-        self._table = table
-        self._machine = machine
-        self._reduced = reduced
-        self._used = used
+    def __init__(self, problem: ScheduleProblem, sizes: TriedSizes) -> None:
+        self._problem = problem
         self._sizes = sizes
-        self._typing = Typing(table, indices, tensors)
-        terms = (term for output in kernel.outputs for term in walk(output.body))
-        self._narrowing = Narrowing(table, self._typing, tensors) if may_narrow(terms, self._typing) else None
-        self._extents = {index.name: machine.extents[indices.root(index.name)] for index in indices}
+        table, tensors = problem.table, problem.tensors
+        self._typing = Typing(table, problem.indices, tensors)
+        is_narrowable = may_narrow(iter(problem.terms), self._typing)
+        self._narrowing = Narrowing(table, self._typing, tensors) if is_narrowable else None
+        self._extents = {index.name: problem.extent(index.name) for index in problem.indices}
         self._named: dict[frozenset[Term], Naming] = {}
         # Different choices often come to one nest.
         self._narrowed: dict[tuple[tuple[str, ...], tuple[Statement, ...]], tuple[Statement, ...]] = {}
@@ -88,27 +68,31 @@ class JudgedNests:
         nest = self.nest(grid, order, kept, split)
         if nest is None:
             return None
-        if (grid, nest.body) not in self._judged:
+        key = (grid, nest.body)
+        judged = self._judged.get(key)
+        if judged is None:
             costs = self._costs(nest.body, grid)
-            self._judged[grid, nest.body] = (costs, *self._sizes.coarse(costs))
-        costs, blocks, cost = self._judged[grid, nest.body]
+            judged = self._judged[key] = (costs, *self._sizes.coarse(costs))
+        costs, blocks, cost = judged
         return NestChoice(grid, order, split, kept, nest, blocks, cost, costs)
 
     def nest(
         self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
     ) -> Nest | None:
         """The nest of these choices with its loops narrowed, and one shared out; None where that cannot be."""
+        kernel, table = self._problem.kernel, self._problem.table
         if kept not in self._named:
-            self._named[kept] = name_values(self._kernel, kept, self._table)
-        nest = NestBuilder(self._kernel, self._named[kept], kept, order, grid, self._table, self._typing).build()
+            self._named[kept] = name_values(kernel, kept, table)
+        nest = NestBuilder(kernel, self._named[kept], kept, order, grid, table, self._typing).build()
         body = nest.body
         if self._narrowing is not None:
             if (grid, body) not in self._narrowed:
                 narrowed = self._narrowing.of(body, grid)
-                self._narrowed[grid, body] = with_ranges_only(narrowed) if self._machine.target.gpu else narrowed
+                has_ranges_only = self._problem.machine.target.gpu is not None
+                self._narrowed[grid, body] = with_ranges_only(narrowed) if has_ranges_only else narrowed
             body = self._narrowed[grid, body]
         if split is not None:
-            is_reduced = split in self._reduced
+            is_reduced = split in self._problem.reduced
             shared = split_reduction(body, split, nest.accumulators) if is_reduced else share_out(body, split)
             if shared is None:
                 return None
@@ -116,10 +100,10 @@ class JudgedNests:
         return replace(nest, body=body)
 
     def _costs(self, body: tuple[Statement, ...], grid: tuple[str, ...]) -> NestCosts:
-        events = summarise(body, grid, self._table, self._typing, self._tensors)
-        gpu = self._machine.target.gpu
+        problem = self._problem
+        events = summarise(body, grid, problem.table, self._typing, problem.tensors)
+        machine, used, indices = problem.machine, problem.used, problem.indices
+        gpu = machine.target.gpu
         if gpu is None:
-            return NestCosts(events, grid, self._used, self._extents, self._indices, self._machine)
-        return GpuNestCosts(
-            events, body, grid, self._used, self._extents, self._indices, self._tensors, self._machine, gpu
-        )
+            return NestCosts(events, grid, used, self._extents, indices, machine)
+        return GpuNestCosts(events, body, grid, used, self._extents, indices, problem.tensors, machine, gpu)

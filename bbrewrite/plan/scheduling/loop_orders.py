@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from bbrewrite.core.indices import IndexTable
 from bbrewrite.plan.costs.gpu_costs import GPU_BLOCK_SIZES
-from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.partition import KernelTerm
+from bbrewrite.plan.scheduling.problem import ScheduleProblem
 from bbrewrite.plan.scheduling.tried_sizes import BLOCK_SIZES
 
 # Loops of more than this many indices are tried in the program's order only.
@@ -18,23 +16,13 @@ PERMUTED_INDICES = 4
 class LoopOrders:
     """Which indices of a kernel may form its grid, and in what order its other loops may stand."""
 
-    def __init__(
-        self,
-        kernel: KernelTerm,
-        used: tuple[str, ...],
-        reduced: tuple[str, ...],
-        indices: IndexTable,
-        machine: Machine,
-    ) -> None:
-        self._kernel = kernel
-        self._used = used
-        self._reduced = reduced
-        self._indices = indices
-        self._machine = machine
-
-    def extent(self, name: str) -> int:
-        """How many positions an index has."""
-        return self._machine.extents[self._indices.root(name)]
+    def __init__(self, problem: ScheduleProblem) -> None:
+        self._kernel = problem.kernel
+        self._used = problem.used
+        self._reduced = problem.reduced
+        self._indices = problem.indices
+        self._machine = problem.machine
+        self.extent = problem.extent
 
     def grids(self) -> Iterator[tuple[str, ...]]:
         """Sets of output indices that every output has and no reduction binds, the largest first; none is empty

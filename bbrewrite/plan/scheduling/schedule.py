@@ -27,6 +27,7 @@ from bbrewrite.plan.nests.nest import Nest
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.scheduling.judged_nests import JudgedNests, NestChoice, SizedNest
 from bbrewrite.plan.scheduling.loop_orders import LoopOrders
+from bbrewrite.plan.scheduling.problem import ScheduleProblem
 from bbrewrite.plan.scheduling.scheduled import Scheduled
 from bbrewrite.plan.scheduling.spanning import may_span, spanned
 from bbrewrite.plan.scheduling.split import repeats_work_along
@@ -71,20 +72,17 @@ class ScheduleSearch:
         self._table = table
         self._machine = machine
         self._typing = Typing(table, indices, tensors)
-        terms = [term for output in kernel.outputs for term in walk(output.body)]
-        self._reduced = tuple(dict.fromkeys(term.index for term in terms if isinstance(term, Reduce)))
-        nests = [*map(_loops_of, terms), *(frozenset(output.tensor.indices) for output in kernel.outputs)]
-        self._nested = tuple(dict.fromkeys(pair for nest in nests for pair in combinations(sorted(nest), 2)))
-        used = frozenset[str]().union(*nests)
-        self._used = tuple(index.name for index in indices if index.name in used)
-        self._loops = LoopOrders(kernel, self._used, self._reduced, indices, machine)
+        problem = ScheduleProblem(kernel, indices, tensors, table, machine)
+        terms, self._reduced, self._used = problem.terms, problem.reduced, problem.used
+        self._nested = tuple(dict.fromkeys(pair for nest in problem.nests for pair in combinations(sorted(nest), 2)))
+        self._loops = LoopOrders(problem)
         # Only states of one component can be merged block by block.
         dependent = {t.index for t in terms if isinstance(t, Reduce) and len(table.monoids[t.monoid].state) > 1}
         self._mergeable = frozenset(self._reduced) - dependent
         spannable = may_span(terms, indices, table, self._typing) if machine.target.gpu is None else frozenset[str]()
         self._may_span = spannable.intersection(self._used)
         self._sizes = TriedSizes(self._used, indices, machine, self._may_span)
-        self._nests = JudgedNests(kernel, indices, tensors, table, machine, self._reduced, self._used, self._sizes)
+        self._nests = JudgedNests(problem, self._sizes)
 
     def run(self) -> Scheduled:
         """The cheapest schedule found."""
@@ -339,11 +337,6 @@ class ScheduleSearch:
 def counted(choice: NestChoice) -> NestChoice:
     """The choice with what its narrowed loops visit counted, not sampled."""
     return replace(choice, cost=choice.costs.counted(choice.blocks))
-
-
-def _loops_of(term: Term) -> frozenset[str]:
-    """The indices of the loops that a value needs."""
-    return term.free | {term.index} if isinstance(term, Reduce) else term.free
 
 
 def _kibibytes(count: float) -> str:
