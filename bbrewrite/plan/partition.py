@@ -16,7 +16,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor, as_computed, stored_wider
 from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Stored, Term, walk
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.extraction.canonical import canonical_list
+from bbrewrite.plan.extraction.canonical import CanonicalLists
 from bbrewrite.plan.extraction.lists import buffer_element
 
 
@@ -51,12 +51,13 @@ def partition(
     program: BlockProgram,
     indices: IndexTable,
     table: OperatorTable,
+    canonical: CanonicalLists,
 ) -> Partition:
     """Splits the terms of a plan, one for each output of the program, into kernels.
 
-    `declared` are the types of lists by name in which they are stored at least.
+    `declared` are the types of lists by name in which they are stored at least; `canonical` tells which lists are one.
     """
-    return _Partition(roots, list_names, declared, program, indices, table).result
+    return _Partition(roots, list_names, declared, program, indices, table, canonical).result
 
 
 def fused_program(parts: Partition, program: BlockProgram, indices: IndexTable) -> BlockProgram:
@@ -80,8 +81,10 @@ class _Partition:
         program: BlockProgram,
         indices: IndexTable,
         table: OperatorTable,
+        canonical: CanonicalLists,
     ) -> None:
         self._names = list_names
+        self._canonical = canonical.of
         self._declared = declared
         self._indices = indices
         self._table = table
@@ -111,9 +114,6 @@ class _Partition:
                 if output.tensor.role is Role.BUFFER
             ),
         )
-
-    def _canonical(self, term: Term) -> Term:
-        return canonical_list(term, self._indices)
 
     def _store_output(self, name: str, term: Term) -> None:
         (tensor,) = self._store(term, name)

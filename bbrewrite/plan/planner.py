@@ -174,7 +174,8 @@ class Planner:
     def _outlined(
         self, terms: Mapping[str, Term], names: Mapping[Term, str], declared: Mapping[str, Element]
     ) -> PlanOutline:
-        parts = partition(terms, names, declared, self._program, self._indices, self._table)
+        canonical = self._lists.canonical
+        parts = partition(terms, names, declared, self._program, self._indices, self._table, canonical)
         tensors = self._tensors_of(parts)
         prices = [self._schedules.price(kernel, tensors) for kernel in parts.kernels]
         costs = tuple(cost for price in prices for cost in price.costs)

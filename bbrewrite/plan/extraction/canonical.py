@@ -19,16 +19,22 @@ type _Names = Mapping[str, str]
 
 def canonical_list(term: Term, indices: IndexTable) -> Term:
     """A closed list with bound indices named by place and extent: two lists of one canonical form are the same list."""
-    return _Canonical(indices).of(term, {}, 0)
+    return CanonicalLists(indices).of(term)
 
 
-class _Canonical:
+class CanonicalLists:
+    """The canonical forms of the lists of one program; what lists have in common is renamed once for all."""
+
     def __init__(self, indices: IndexTable) -> None:
         self._indices = indices
         # Shared subterms are visited once for each of their surroundings.
         self._known: dict[tuple[Term, frozenset[tuple[str, str]], int], Term] = {}
 
-    def of(self, term: Term, names: _Names, loops: int) -> Term:
+    def of(self, term: Term) -> Term:
+        """The form of a closed list."""
+        return self._inside(term, {}, 0)
+
+    def _inside(self, term: Term, names: _Names, loops: int) -> Term:
         """A term inside so many loops, whose indices are called `names`."""
         key = (term, frozenset((index, names[index]) for index in term.free if index in names), loops)
         if key not in self._known:
@@ -40,7 +46,7 @@ class _Canonical:
         if index is not None:
             names = {**names, index: f"#{loops} {self._indices.root(index)}"}
             loops += 1
-        children = tuple(self.of(child, names, loops) for child in term.children)
+        children = tuple(self._inside(child, names, loops) for child in term.children)
         return self._renamed(term.with_children(children), names)
 
     def _renamed(self, node: Term, names: _Names) -> Term:

@@ -18,7 +18,7 @@ from bbrewrite.core.programs import BlockProgram, Role, Tensor, stored_wider
 from bbrewrite.core.terms import At, Component, Loaded, Map, Pair, Read, Stored, Term
 from bbrewrite.core.types import BlockTypeError, ListType, PairType, StoredType, Type, Typing
 from bbrewrite.egraph.view import EClass, ENode, FrozenGraph
-from bbrewrite.plan.extraction.canonical import canonical_list
+from bbrewrite.plan.extraction.canonical import CanonicalLists
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Lists:
         representatives: dict[Term, ListClass] = {}
         self._of_class: dict[int, ListClass] = {}
         closed = [identifier for identifier in graph.classes if self._is_list(identifier)]
-        forms = {identifier: canonical_list(self._terms[identifier], indices) for identifier in closed}
+        self.canonical = CanonicalLists(indices)
+        forms = {identifier: self.canonical.of(self._terms[identifier]) for identifier in closed}
         elements: dict[Term, Element | None] = {}
         for name, identifier in graph.roots.items():
             if identifier in forms:
