@@ -47,6 +47,18 @@ class PreparedOperand:
 
 
 @dataclass(frozen=True)
+class PackedInPassing:
+    """A block of a right operand that its product packs while it multiplies the first rows, panel by panel.
+
+    The next product takes the next block along the index `moved`, if that is known.
+    """
+
+    panel: PackedOperand
+    source: Read | Local
+    moved: str
+
+
+@dataclass(frozen=True)
 class Assign:
     """Computes every entry of a local block, or of the block of a tensor in global memory, by itself.
 
@@ -101,7 +113,8 @@ class FindSpans:
 class Product:
     """`target = left times right`, or added to the target where `accumulate`. The left operand has dense rows.
 
-    The right one is packed, now or ahead, or is used where it lies, with dense rows whose columns are the target's.
+    The right one is packed, now, ahead or in passing, or is used where it lies; its rows are dense then, with columns
+    that are the target's.
 
     In the first iteration of a loop over the index `sets_first`, if any, the product is not added: the target has no
     value yet.
@@ -112,7 +125,7 @@ class Product:
 
     target: LocalBlock
     left: Read | Local
-    right: PackedOperand | PreparedOperand | Read | Local
+    right: PackedOperand | PreparedOperand | PackedInPassing | Read | Local
     accumulate: bool
     sets_first: str = ""
     wanted: Spans | None = None
@@ -280,7 +293,9 @@ def leaves_read(step: Step) -> Iterator[Read | Local]:
             yield from (leaf for leaf in walk(term) if isinstance(leaf, Read | Local))
         case Product(target, left, right):
             yield left
-            if isinstance(right, Read | Local):
+            if isinstance(right, PackedInPassing):
+                yield right.source
+            elif isinstance(right, Read | Local):
                 yield right
             if step.accumulate:
                 yield Local(target.name, target.list_indices)
@@ -314,6 +329,18 @@ def names_written(step: Step) -> frozenset[str]:
             case _:
                 pass
     return frozenset(names)
+
+
+def packed_operands(steps: tuple[Step, ...]) -> tuple[PackedOperand, ...]:
+    """The buffers of packed operands that steps use, in order of first use."""
+    found: dict[PackedOperand, None] = {}
+    for step in walk_steps(steps):
+        match step:
+            case Pack(packed) | Product(right=PackedInPassing(packed)):
+                found[packed] = None
+            case _:
+                pass
+    return tuple(found)
 
 
 def leaf_name(leaf: Read | Local) -> str:

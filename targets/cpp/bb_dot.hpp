@@ -1,5 +1,5 @@
 // Block products: C = A B and C += A B for row-major A (m x k) and C (m x n), and B in packed panels, as it lies in memory,
-// or packed whole ahead. The loops over blocks, the choice of block sizes and the threads are the generated kernel's. Sums
+// packed in passing, or packed whole ahead. The loops over blocks, the choice of block sizes and the threads are the generated kernel's. Sums
 // run over ascending p from zero within one call, and are then stored or added to C (of widened bf16 a stretch of p at a
 // time), so that a result depends on nothing but the operands and the block sizes. Nothing outside A, C and the size of B
 // is read or written.
@@ -129,7 +129,7 @@ void dot_kn(T* c, long ldc, const T* a, long lda, const T* b, long ldb, long m, 
   const long whole = n / W * W, full = n / N * N;
   for (long j = 0; j < full; j += N) {
     const long ahead = j + N < full ? N : k * ldb - j;  // the next panel, or the first one of the rows below
-    full_panel<T>(c + j, ldc, a, lda, b + j, ldb, m, k, add, ahead);
+    full_panel<T>(c + j, ldc, a, lda, b + j, ldb, nullptr, m, k, add, ahead);
   }
   if (full < whole) {
     const long j = full, columns = whole - full;
@@ -163,6 +163,35 @@ BB_INLINE void dot_kn_add(T* c, long ldc, const T* a, long lda, const T* b, long
 
 namespace detail {
 
+// B as it lies in memory; the last panel, if it is not full, is packed before it is used.
+template <class T>
+void dot_in_passing(
+    T* c, long ldc, const T* a, long lda, const T* b, long ldb, T* packed, long next, long m, long n, long k, bool add) {
+  constexpr long N = panel_width<T>;
+  for (; n >= N; n -= N, c += N, b += N, next -= N)
+    full_panel<T>(c, ldc, a, lda, b, ldb, packed, m, k, add, n > N ? N : next);
+  if (n == 0) return;
+  pack_kn(packed, b, ldb, k, n);
+  dot<T>(c, ldc, a, lda, packed, k, 0, m, n, k, add);
+}
+
+}  // namespace detail
+
+// The products for a row-major k x n matrix b whose panels are packed in passing, while the first rows of C are computed.
+// `packed` has room for k rows of a panel. What is read next, usually, lies `next` elements behind b.
+template <class T>
+BB_INLINE void dot_in_passing_set(
+    T* c, long ldc, const T* a, long lda, const T* b, long ldb, T* packed, long next, long m, long n, long k) {
+  detail::dot_in_passing<T>(c, ldc, a, lda, b, ldb, packed, next, m, n, k, false);
+}
+template <class T>
+BB_INLINE void dot_in_passing_add(
+    T* c, long ldc, const T* a, long lda, const T* b, long ldb, T* packed, long next, long m, long n, long k) {
+  detail::dot_in_passing<T>(c, ldc, a, lda, b, ldb, packed, next, m, n, k, true);
+}
+
+namespace detail {
+
 template <class S>
 void dot_prepared(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long depth, long p0, long j0, long m, long n, long k,
@@ -171,7 +200,7 @@ void dot_prepared(
   depth = packed_rows<S>(depth);
   b += j0 * depth;
   for (; n >= N && !is_widened<S>; n -= N, c += N, b += N * depth)
-    full_panel<S>(c, ldc, a, lda, b + p0 * N, N, m, k, add, n >= 2 * N ? N * depth : N * k);
+    full_panel<S>(c, ldc, a, lda, b + p0 * N, N, nullptr, m, k, add, n >= 2 * N ? N * depth : N * k);
   dot<S>(c, ldc, a, lda, b, depth, p0, m, n, k, add);
 }
 

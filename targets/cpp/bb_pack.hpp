@@ -71,7 +71,7 @@ template <class T, class S> void pack_kn(T* dst, const S* src, long ld, long k, 
     const S* from = src + p * ld;
     for (long j = 0; j < whole; j += N) {
       T* to = dst + j * k + p * N;
-      for (long l = 0; l < N; l += 64 / long(sizeof(S))) detail::prefetch<3>(from + j + l, rows_ahead * ld);
+      for (long l = 0; l < N; l += 64 / long(sizeof(S))) detail::prefetch<3>(detail::address(from + j + l, rows_ahead * ld));
 #pragma omp simd
       for (long l = 0; l < N; ++l) to[l] = T(load(from[j + l]));
     }
@@ -128,8 +128,8 @@ inline void pack_kn(bf16* dst, const bf16* src, long ld, long k, long n) {
       const bf16 *even = src + p * ld + j, *odd = even + ld;
       bf16* to = dst + j * rows + p * N;
       for (long l = 0; l < N; l += 32) {
-        detail::prefetch<3>(even + l, rows_ahead * ld);
-        detail::prefetch<3>(odd + l, rows_ahead * ld);
+        detail::prefetch<3>(detail::address(even + l, rows_ahead * ld));
+        detail::prefetch<3>(detail::address(odd + l, rows_ahead * ld));
       }
 #pragma omp simd
       for (long l = 0; l < N; ++l) {

@@ -50,10 +50,18 @@ namespace detail {
 // Blocks of a large matrix are short pieces of rows, which the processor does not foresee: it must be asked for them,
 // into the nearest cache (level 3) or the one behind it (level 2). Addresses past the matrix are harmless to ask for, but
 // must not be formed as pointers.
-template <int Level, class S> BB_INLINE void prefetch(const S* from, long offset) {
-  const uintptr_t place = reinterpret_cast<uintptr_t>(from) + uintptr_t(offset) * sizeof(S);
+template <class S> BB_INLINE uintptr_t address(const S* from, long offset) {
+  return reinterpret_cast<uintptr_t>(from) + uintptr_t(offset) * sizeof(S);
+}
+template <int Level> BB_INLINE void prefetch(uintptr_t place) {
   __builtin_prefetch(reinterpret_cast<const void*>(place), 0, Level);
 }
+
+// What is wanted soon: a vector or some at an address, and others so many bytes further on with every row.
+struct Soon {
+  uintptr_t place = 0;
+  uintptr_t row = 0;
+};
 
 // A pair of bf16 in every lane; `left` counts the elements that there are.
 BB_INLINE Vector<float>::type pair_of(const bf16* a, long left) {
@@ -76,11 +84,11 @@ BB_INLINE Vector<float>::type add_pairs(
 #endif
 }
 
-// One register tile: R rows and V whole vectors of columns of C. Beside each row of B it asks for `Asked` vectors that
-// lie `ahead` elements further on.
-template <class S, int R, int V, int Asked>
+// One register tile: R rows and V whole vectors of columns of C. Beside each row of B it asks for `Asked` vectors that are
+// wanted `soon`. If it `Packs`, it also copies the rows of B, of one panel, to `packed`.
+template <class S, int R, int V, int Asked, bool Packs>
 __attribute__((noinline)) void tile(
-    sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, long k, bool add, long ahead) {
+    sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, long k, bool add, Soon soon, S* packed) {
   using T = sum_t<S>;
   using vec = typename Vector<T>::type;
   using mem = typename Vector<T>::unaligned;
@@ -90,11 +98,14 @@ __attribute__((noinline)) void tile(
     BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] = vec{};
   const auto step = [&](long p, long left) __attribute__((always_inline)) {
     vec row[V];
-    BB_UNROLL for (int j = 0; j < Asked; ++j) prefetch<2>(b, ahead + j * W * G);
+    BB_UNROLL for (int j = 0; j < Asked; ++j) prefetch<2>(soon.place + j * BB_VECTOR_BYTES);
+    if (Asked) soon.place += soon.row;
     BB_UNROLL for (int j = 0; j < V; ++j) {
       row[j] = *(const mem*)(b + j * W * G);
       if (R > 1) BB_IN_REGISTER(row[j]);
+      if constexpr (Packs) *(mem*)(packed + j * W) = row[j];
     }
+    if (Packs) packed += V * W;
     BB_UNROLL for (int i = 0; i < R; ++i) {
       vec x;
       if constexpr (G == 1) x = a[i * lda + p] - vec{};  // in every lane; adding would lose the sign of a zero
@@ -117,19 +128,20 @@ __attribute__((noinline)) void tile(
     BB_UNROLL for (int j = 0; j < V; ++j) *(mem*)(c + i * ldc + j * W) = sum[i][j];
 }
 
-template <class S, int V, int Asked = 0>
+template <class S, int V, int Asked = 0, bool Packs = false>
 BB_INLINE void tile_of_rows(
-    long rows, sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, long k, bool add, long ahead = 0) {
+    long rows, sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, long k, bool add, Soon soon = {},
+    S* packed = nullptr) {
   constexpr int most = tile_rows(V);
   switch (rows) {
-    case 1: return tile<S, 1, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
-    case 2: return tile<S, 2, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
-    case 3: return tile<S, 3, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
-    case 4: return tile<S, 4, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
-    case 5: return tile<S, 5, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
-    case 6: return tile<S, 6, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
-    case 7: return tile<S, most < 7 ? most : 7, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
-    case 8: return tile<S, most < 8 ? most : 8, V, Asked>(c, ldc, a, lda, b, ldb, k, add, ahead);
+    case 1: return tile<S, 1, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
+    case 2: return tile<S, 2, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
+    case 3: return tile<S, 3, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
+    case 4: return tile<S, 4, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
+    case 5: return tile<S, 5, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
+    case 6: return tile<S, 6, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
+    case 7: return tile<S, most < 7 ? most : 7, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
+    case 8: return tile<S, most < 8 ? most : 8, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
   }
 }
 
@@ -156,19 +168,31 @@ void panel(sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, lo
 }
 
 // All rows against a full panel of a matrix in main memory. Tile after tile asks for some of the columns `ahead`, so that
-// memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums.
+// memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums. With
+// `packed`, which has room for the panel, the first tile packs it for the others.
 template <class S>
 void full_panel(
-    sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, long m, long k, bool add, long ahead) {
-  constexpr int V = panel_vectors, W = Vector<sum_t<S>>::width;
+    sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, S* packed, long m, long k, bool add, long ahead) {
+  constexpr int V = panel_vectors, W = Vector<sum_t<S>>::width, G = panel_group<S>;
   const long tiles = (m + tile_rows(V) - 1) / tile_rows(V);
-  const long share = tiles == 1 ? V : tiles < V ? (V + 1) / 2 : 1;
+  const long asking = packed && tiles > 1 ? tiles - 1 : tiles;
+  const long share = asking == 1 ? V : asking < V ? (V + 1) / 2 : 1;
+  Soon soon{address(b, ahead), uintptr_t(ldb) * G * sizeof(S)};
+  long asked = 0;
   for (long t = 0; t < tiles; ++t) {
-    const long rows = m / tiles + (t < m % tiles), from = ahead + t * share * W * panel_group<S>;
-    if (t * share >= V) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
-    else if (share == V) tile_of_rows<S, V, V>(rows, c, ldc, a, lda, b, ldb, k, add, from);
-    else if (share > 1) tile_of_rows<S, V, (V + 1) / 2>(rows, c, ldc, a, lda, b, ldb, k, add, from);
-    else tile_of_rows<S, V, 1>(rows, c, ldc, a, lda, b, ldb, k, add, from);
+    const long rows = m / tiles + (t < m % tiles);
+    if (t < tiles - asking) {
+      if constexpr (G == 1) tile_of_rows<S, V, 0, true>(rows, c, ldc, a, lda, b, ldb, k, add, soon, packed);
+      b = packed;
+      ldb = V * W;
+    } else {
+      if (asked >= V) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
+      else if (share == V) tile_of_rows<S, V, V>(rows, c, ldc, a, lda, b, ldb, k, add, soon);
+      else if (share > 1) tile_of_rows<S, V, (V + 1) / 2>(rows, c, ldc, a, lda, b, ldb, k, add, soon);
+      else tile_of_rows<S, V, 1>(rows, c, ldc, a, lda, b, ldb, k, add, soon);
+      asked += share;
+      soon.place += uintptr_t(share) * BB_VECTOR_BYTES;
+    }
     c += rows * ldc;
     a += rows * lda;
   }

@@ -85,16 +85,19 @@ template <class S> static void product(long m, long n, long k, long gap) {
   fill(a, a_size);
   fill(b, b_size);
   bb::pack_kn(packed, b, ldb, k, n);
-  for (int way = 0; way < 4; ++way) {
-    const int add = way & 1, unpacked = way & 2;
-    if (unpacked && bb::panel_group<S> > 1) break;
+  S* panel = other_memory.take<S>(bb::packed_size<S>(k, n < bb::panel_width<S> ? n : bb::panel_width<S>));
+  for (int way = 0; way < 6; ++way) {
+    const int add = way & 1, unpacked = way & 2, in_passing = way & 4;
+    if (way > 1 && bb::panel_group<S> > 1) break;
     for (size_t i = 0; i < c_size; ++i) c[i] = long(i % ldc) < n ? T(add ? 0.5 : NAN) : mark;
     c[-1] = mark;
     if constexpr (bb::panel_group<S> == 1) {
       if (unpacked && add) bb::dot_kn_add(c, ldc, a, lda, b, ldb, m, n, k);
       else if (unpacked) bb::dot_kn_set(c, ldc, a, lda, b, ldb, m, n, k);
+      else if (in_passing && add) bb::dot_in_passing_add(c, ldc, a, lda, b, ldb, panel, k * ldb, m, n, k);
+      else if (in_passing) bb::dot_in_passing_set(c, ldc, a, lda, b, ldb, panel, k * ldb, m, n, k);
     }
-    if (unpacked) {
+    if (way > 1) {
     } else if (add) bb::dot_add(c, ldc, a, lda, packed, m, n, k);
     else bb::dot_set(c, ldc, a, lda, packed, m, n, k);
     bool right = true, kept = c[-1] == mark;

@@ -17,6 +17,7 @@ from bbrewrite.codegen.cpp.statements import Parts, StepPrinter
 from bbrewrite.codegen.expressions import UserFunctions
 from bbrewrite.codegen.names import Names
 from bbrewrite.codegen.passes.flatten import flatten
+from bbrewrite.codegen.passes.in_passing import with_operands_in_passing
 from bbrewrite.codegen.passes.packed_again import with_kept_operands
 from bbrewrite.codegen.scope import KernelScope
 from bbrewrite.codegen.steps import (
@@ -91,7 +92,7 @@ class _KernelPrinter:
         self._kernel = kernel
         self._name = names.fresh(kernel.name)
         flat = flatten(kernel, table, frozenset(weight.tensor.name for weight in prepared))
-        self._flat: FlatKernel = with_kept_operands(flat, kernel)
+        self._flat: FlatKernel = with_kept_operands(with_operands_in_passing(flat, kernel), kernel)
         self._prepared = {weight.tensor.name: weight for weight in prepared}
         self._writer = Writer()
         inner = names.inner()

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.passes.flatten import flatten
+from bbrewrite.codegen.passes.in_passing import WIDEST_PANEL
 from bbrewrite.codegen.steps import Pack, PackedOperand, Product, Step, leaves_read, walk_steps
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Read
 from bbrewrite.plan.kernel import Kernel, KernelProgram, compute_element
-
-# A multiple of the columns of a panel, for every vector width.
-_COLUMNS = 64
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def _use(step: Step, read: Read, kernel: Kernel) -> PreparedWeight | None:
     along, across = reversed(read.addresses) if transposed else read.addresses
     assert along.plain_index is not None
     assert across.plain_index is not None
-    fits = (kernel.indices[across.plain_index].block or 1) % _COLUMNS == 0
+    fits = (kernel.indices[across.plain_index].block or 1) % WIDEST_PANEL == 0
     # Rows of bf16 are packed in pairs.
     fits &= element is not Element.BF16 or (kernel.indices[along.plain_index].block or 1) % 2 == 0
     return PreparedWeight(tensor, transposed, element) if fits else None

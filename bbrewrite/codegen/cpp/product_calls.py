@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bbrewrite.codegen.scope import KernelScope, factor
-from bbrewrite.codegen.steps import Pack, PackedOperand, PreparedOperand, Product
+from bbrewrite.codegen.steps import Pack, PackedInPassing, PackedOperand, PreparedOperand, Product
 from bbrewrite.codegen.text import storage_type
 from bbrewrite.core.types import Typing
 
@@ -64,6 +64,11 @@ def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str
         across = step.target.type.axes[1]
         pointer = scope.pointers[step.right.source.tensor]
         operands += [pointer, scope.size(along), scope.index(along).start, scope.index(across).start]
+    elif isinstance(step.right, PackedInPassing):
+        kind = "dot_in_passing"
+        right = scope.place(step.right.source)
+        ahead = columns if step.right.moved == step.target.type.axes[1] else f"{contracted} * {factor(right.strides[0])}"
+        operands += [right.pointer, right.strides[0], scope.locals[step.right.panel.name], ahead]
     else:
         kind = "dot_kn"
         right = scope.place(step.right)

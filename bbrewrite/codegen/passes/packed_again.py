@@ -20,7 +20,7 @@ from bbrewrite.codegen.steps import (
     Repeat,
     Step,
     WhereEmpty,
-    walk_steps,
+    packed_operands,
 )
 from bbrewrite.core.elements import Element
 from bbrewrite.core.terms import Read
@@ -34,8 +34,7 @@ def with_kept_operands(flat: FlatKernel, kernel: Kernel) -> FlatKernel:
     """The kernel, with operands kept where that saves packing."""
     keeper = _Keeper(kernel)
     steps = keeper.visit(flat.steps, kernel.grid)
-    used = dict.fromkeys(step.packed for step in walk_steps(steps) if isinstance(step, Pack))
-    return replace(flat, steps=steps, packed=tuple(used))
+    return replace(flat, steps=steps, packed=packed_operands(steps))
 
 
 def _from(kept: Mapping[str, PackedOperand], step: Step) -> Step:
