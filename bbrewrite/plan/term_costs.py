@@ -13,7 +13,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Apply, Cast, Read, Reduce, Term, is_transpose
+from bbrewrite.core.terms import Apply, Cast, Read, Reduce, Term, is_transpose, untransposed
 from bbrewrite.core.types import Typing
 from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.machine import Machine
@@ -95,15 +95,27 @@ class TermCosts:
                 return 0.0
 
     def _least_product(self, term: Apply) -> float:
-        """Multiply-adds at full rate, and bringing the second operand into order."""
+        """Multiply-adds at full rate, and bringing the second operand into order. One that lies row by row is packed and
+        fetched in passing: of both times the longer one counts.
+        """
         _, columns, contracted = axes = self._axes(term)
         target = self._target
         rate = target.matrix_flops_per_second * self._threads
         if all(self._typing.block(operand).element is Element.BF16 for operand in term.operands):
             rate *= target.narrow_product_rate
-        packing = COPY_WORK if is_transpose(unwidened(term.operands[1])) else target.packing_operations
-        packed = self._least_points(term, (columns, contracted)) * self._vector_seconds(packing)
-        return self._least_points(term, axes) * 2.0 / rate + packed
+        multiplying = self._least_points(term, axes) * 2.0 / rate
+        right = unwidened(term.operands[1])
+        source = untransposed(right)
+        is_read = isinstance(source, Read)
+        as_it_lies = is_transpose(right) and not (is_read and self._is_widened(source))
+        if as_it_lies and target.gpu is None:
+            return multiplying - (min(multiplying, self.evaluation(source)) if is_read else 0.0)
+        packing = COPY_WORK if is_transpose(right) else target.packing_operations
+        return multiplying + self._least_points(term, (columns, contracted)) * self._vector_seconds(packing)
+
+    def _is_widened(self, read: Read) -> bool:
+        element = self._tensors[read.tensor].element
+        return element is not element.compute_type
 
     def _least_accumulation(self, term: Reduce) -> float:
         """Each block of a sum of products is read and written once for each block of the contracted index."""

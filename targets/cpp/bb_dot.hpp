@@ -163,31 +163,41 @@ BB_INLINE void dot_kn_add(T* c, long ldc, const T* a, long lda, const T* b, long
 
 namespace detail {
 
+// Whether caches keep k rows of a panel where they lie. Rows at a distance that a large power of two divides share few
+// places there: no more than a cache of this size has of them.
+template <class T> bool stays_in_caches(long ldb, long k) {
+  constexpr size_t cache = 1 << 20;
+  const size_t step = size_t(ldb) * sizeof(T);
+  return size_t(k) * (step & -step) <= cache;
+}
+
 // B as it lies in memory; the last panel, if it is not full, is packed before it is used.
 template <class T>
 void dot_in_passing(
-    T* c, long ldc, const T* a, long lda, const T* b, long ldb, T* packed, long next, long m, long n, long k, bool add) {
+    T* c, long ldc, const T* a, long lda, const T* b, long ldb, T* panel, long next, long m, long n, long k, bool add) {
   constexpr long N = panel_width<T>;
+  T* const packed = stays_in_caches<T>(ldb, k) ? nullptr : panel;
   for (; n >= N; n -= N, c += N, b += N, next -= N)
-    full_panel<T>(c, ldc, a, lda, b, ldb, packed, m, k, add, n > N ? N : next);
+    full_panel<T>(c, ldc, a, lda, b, ldb, packed, m, k, add, n >= 2 * N ? N : next);
   if (n == 0) return;
-  pack_kn(packed, b, ldb, k, n);
-  dot<T>(c, ldc, a, lda, packed, k, 0, m, n, k, add);
+  pack_kn(panel, b, ldb, k, n);
+  dot<T>(c, ldc, a, lda, panel, k, 0, m, n, k, add);
 }
 
 }  // namespace detail
 
-// The products for a row-major k x n matrix b whose panels are packed in passing, while the first rows of C are computed.
-// `packed` has room for k rows of a panel. What is read next, usually, lies `next` elements behind b.
+// The products for a row-major k x n matrix b whose panels, where that is worth it, are packed in passing: while the
+// first rows of C are computed. `panel` has room for k rows of one. What is read next, usually, lies `next` elements
+// behind b.
 template <class T>
 BB_INLINE void dot_in_passing_set(
-    T* c, long ldc, const T* a, long lda, const T* b, long ldb, T* packed, long next, long m, long n, long k) {
-  detail::dot_in_passing<T>(c, ldc, a, lda, b, ldb, packed, next, m, n, k, false);
+    T* c, long ldc, const T* a, long lda, const T* b, long ldb, T* panel, long next, long m, long n, long k) {
+  detail::dot_in_passing<T>(c, ldc, a, lda, b, ldb, panel, next, m, n, k, false);
 }
 template <class T>
 BB_INLINE void dot_in_passing_add(
-    T* c, long ldc, const T* a, long lda, const T* b, long ldb, T* packed, long next, long m, long n, long k) {
-  detail::dot_in_passing<T>(c, ldc, a, lda, b, ldb, packed, next, m, n, k, true);
+    T* c, long ldc, const T* a, long lda, const T* b, long ldb, T* panel, long next, long m, long n, long k) {
+  detail::dot_in_passing<T>(c, ldc, a, lda, b, ldb, panel, next, m, n, k, true);
 }
 
 namespace detail {

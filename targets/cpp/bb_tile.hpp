@@ -57,10 +57,28 @@ template <int Level> BB_INLINE void prefetch(uintptr_t place) {
   __builtin_prefetch(reinterpret_cast<const void*>(place), 0, Level);
 }
 
-// What is wanted soon: a vector or some at an address, and others so many bytes further on with every row.
-struct Soon {
-  uintptr_t place = 0;
-  uintptr_t row = 0;
+// What a tile does beside its sums, with every row of B: nothing,
+struct Nothing {
+  template <class vec> BB_INLINE void operator()(const vec*) {}
+};
+// or it asks for some vectors that are wanted soon, in a row of `step` bytes,
+template <int Vectors> struct Asking {
+  uintptr_t place, step;
+  template <class vec> BB_INLINE void operator()(const vec*) {
+    BB_UNROLL for (int j = 0; j < Vectors; ++j) prefetch<2>(place + j * BB_VECTOR_BYTES);
+    place += step;
+  }
+};
+// or it packs the rows of a whole panel, and asks for those some way ahead.
+template <class T> struct Packing {
+  T* to;
+  Asking<panel_vectors> ahead;
+  template <class vec> BB_INLINE void operator()(const vec* row) {
+    ahead(row);
+    BB_UNROLL for (int j = 0; j < panel_vectors; ++j)
+      *(typename Vector<T>::unaligned*)(to + j * Vector<T>::width) = row[j];
+    to += panel_vectors * Vector<T>::width;
+  }
 };
 
 // A pair of bf16 in every lane; `left` counts the elements that there are.
@@ -84,11 +102,10 @@ BB_INLINE Vector<float>::type add_pairs(
 #endif
 }
 
-// One register tile: R rows and V whole vectors of columns of C. Beside each row of B it asks for `Asked` vectors that are
-// wanted `soon`. If it `Packs`, it also copies the rows of B, of one panel, to `packed`.
-template <class S, int R, int V, int Asked, bool Packs>
+// One register tile: R rows and V whole vectors of columns of C.
+template <class S, int R, int V, class Beside>
 __attribute__((noinline)) void tile(
-    sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, long k, bool add, Soon soon, S* packed) {
+    sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, long k, bool add, Beside beside) {
   using T = sum_t<S>;
   using vec = typename Vector<T>::type;
   using mem = typename Vector<T>::unaligned;
@@ -98,14 +115,11 @@ __attribute__((noinline)) void tile(
     BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] = vec{};
   const auto step = [&](long p, long left) __attribute__((always_inline)) {
     vec row[V];
-    BB_UNROLL for (int j = 0; j < Asked; ++j) prefetch<2>(soon.place + j * BB_VECTOR_BYTES);
-    if (Asked) soon.place += soon.row;
     BB_UNROLL for (int j = 0; j < V; ++j) {
       row[j] = *(const mem*)(b + j * W * G);
       if (R > 1) BB_IN_REGISTER(row[j]);
-      if constexpr (Packs) *(mem*)(packed + j * W) = row[j];
     }
-    if (Packs) packed += V * W;
+    beside(row);
     BB_UNROLL for (int i = 0; i < R; ++i) {
       vec x;
       if constexpr (G == 1) x = a[i * lda + p] - vec{};  // in every lane; adding would lose the sign of a zero
@@ -128,20 +142,19 @@ __attribute__((noinline)) void tile(
     BB_UNROLL for (int j = 0; j < V; ++j) *(mem*)(c + i * ldc + j * W) = sum[i][j];
 }
 
-template <class S, int V, int Asked = 0, bool Packs = false>
+template <class S, int V, class Beside = Nothing>
 BB_INLINE void tile_of_rows(
-    long rows, sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, long k, bool add, Soon soon = {},
-    S* packed = nullptr) {
+    long rows, sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, long k, bool add, Beside beside = {}) {
   constexpr int most = tile_rows(V);
   switch (rows) {
-    case 1: return tile<S, 1, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
-    case 2: return tile<S, 2, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
-    case 3: return tile<S, 3, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
-    case 4: return tile<S, 4, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
-    case 5: return tile<S, 5, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
-    case 6: return tile<S, 6, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
-    case 7: return tile<S, most < 7 ? most : 7, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
-    case 8: return tile<S, most < 8 ? most : 8, V, Asked, Packs>(c, ldc, a, lda, b, ldb, k, add, soon, packed);
+    case 1: return tile<S, 1, V>(c, ldc, a, lda, b, ldb, k, add, beside);
+    case 2: return tile<S, 2, V>(c, ldc, a, lda, b, ldb, k, add, beside);
+    case 3: return tile<S, 3, V>(c, ldc, a, lda, b, ldb, k, add, beside);
+    case 4: return tile<S, 4, V>(c, ldc, a, lda, b, ldb, k, add, beside);
+    case 5: return tile<S, 5, V>(c, ldc, a, lda, b, ldb, k, add, beside);
+    case 6: return tile<S, 6, V>(c, ldc, a, lda, b, ldb, k, add, beside);
+    case 7: return tile<S, most < 7 ? most : 7, V>(c, ldc, a, lda, b, ldb, k, add, beside);
+    case 8: return tile<S, most < 8 ? most : 8, V>(c, ldc, a, lda, b, ldb, k, add, beside);
   }
 }
 
@@ -174,24 +187,26 @@ template <class S>
 void full_panel(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, S* packed, long m, long k, bool add, long ahead) {
   constexpr int V = panel_vectors, W = Vector<sum_t<S>>::width, G = panel_group<S>;
-  const long tiles = (m + tile_rows(V) - 1) / tile_rows(V);
-  const long asking = packed && tiles > 1 ? tiles - 1 : tiles;
-  const long share = asking == 1 ? V : asking < V ? (V + 1) / 2 : 1;
-  Soon soon{address(b, ahead), uintptr_t(ldb) * G * sizeof(S)};
-  long asked = 0;
-  for (long t = 0; t < tiles; ++t) {
+  constexpr long rows_ahead = 16;
+  const long tiles = (m + tile_rows(V) - 1) / tile_rows(V), first = packed && tiles > 1 ? 1 : 0;
+  const long asking = tiles - first, share = asking == 1 ? V : asking < V ? (V + 1) / 2 : 1;
+  const uintptr_t step = uintptr_t(ldb) * G * sizeof(S);
+  uintptr_t soon = address(b, ahead);
+  for (long t = 0, asked = 0; t < tiles; ++t) {
     const long rows = m / tiles + (t < m % tiles);
-    if (t < tiles - asking) {
-      if constexpr (G == 1) tile_of_rows<S, V, 0, true>(rows, c, ldc, a, lda, b, ldb, k, add, soon, packed);
+    if (t < first) {
+      for (long p = 0; p < k && p < rows_ahead; ++p) Asking<V>{address(b, p * ldb), 0}(static_cast<const void*>(nullptr));
+      if constexpr (G == 1)
+        tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Packing<S>{packed, {address(b, rows_ahead * ldb), step}});
       b = packed;
       ldb = V * W;
     } else {
       if (asked >= V) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
-      else if (share == V) tile_of_rows<S, V, V>(rows, c, ldc, a, lda, b, ldb, k, add, soon);
-      else if (share > 1) tile_of_rows<S, V, (V + 1) / 2>(rows, c, ldc, a, lda, b, ldb, k, add, soon);
-      else tile_of_rows<S, V, 1>(rows, c, ldc, a, lda, b, ldb, k, add, soon);
+      else if (share == V) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<V>{soon, step});
+      else if (share > 1) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<(V + 1) / 2>{soon, step});
+      else tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<1>{soon, step});
       asked += share;
-      soon.place += uintptr_t(share) * BB_VECTOR_BYTES;
+      soon += uintptr_t(share) * BB_VECTOR_BYTES;
     }
     c += rows * ldc;
     a += rows * lda;

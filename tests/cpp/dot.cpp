@@ -24,7 +24,7 @@ static int failures = 0;
 
 // Memory whose last byte is followed by a page without access; `take` gives the n elements that end there.
 struct Guarded {
-  static constexpr size_t size = 1 << 20, page = 4096;
+  static constexpr size_t size = 1 << 22, page = 4096;
   char* base = static_cast<char*>(mmap(nullptr, size + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   Guarded() {
     mprotect(base, page, PROT_NONE);
@@ -124,6 +124,9 @@ template <class T> static void products() {
   for (long n : sizes)
     for (long m : {1, 2, 5, 6, 7, 8, 9, 11, 12, 13, 17, 25})
       for (long k : {1, 5, 37, 150}) product<T>(m, n, k, (m + n) % 2 * 5);
+  // Rows that share few places in caches.
+  for (long n : {w, 2 * w + 1})
+    for (long m : {1, 7, 25}) product<T>(m, n, 150, 2048 - n);
 }
 
 // The product for a block of a matrix that was packed whole: rows from p0 on, columns from j0 on.

@@ -50,7 +50,7 @@ CASCADES = {
     "cross_entropy": Cascade(
         """\
 program cross_entropy
-index m = 256, k = 256, n = 1000
+index m = 256, k = 256, n = 8000
 input X[m, k] : f32, T[m] : i32
 weight W[k, n] : f32
 Z[m, n] = sum[k](X[m, k] * W[k, n])

@@ -47,7 +47,7 @@ def test_a_list_of_numbers_has_a_storage_type() -> None:
 
 STATISTIC = """\
 program statistic
-index m = 4096, c = 2560, n = 64
+index m = 4096, c = 512, n = 64
 input X[m, c] : {element}
 weight W[c, n] : {element}
 N[m, c] = rms_norm[m](X[m, c])

@@ -67,7 +67,8 @@ def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str
     elif isinstance(step.right, PackedInPassing):
         kind = "dot_in_passing"
         right = scope.place(step.right.source)
-        ahead = columns if step.right.moved == step.target.type.axes[1] else f"{contracted} * {factor(right.strides[0])}"
+        beside = step.right.moved == step.target.type.axes[1]
+        ahead = columns if beside else f"{contracted} * {factor(right.strides[0])}"
         operands += [right.pointer, right.strides[0], scope.locals[step.right.panel.name], ahead]
     else:
         kind = "dot_kn"

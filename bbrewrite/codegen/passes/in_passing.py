@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from bbrewrite.codegen.access import is_row_contiguous
 from bbrewrite.codegen.steps import (
-    FirstOrLater,
     FlatKernel,
     Pack,
     PackedInPassing,
@@ -23,12 +22,13 @@ from bbrewrite.codegen.steps import (
     Step,
     WhereEmpty,
     kept_element,
+    leaf_name,
     packed_operands,
     walk_steps,
 )
 from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
-from bbrewrite.core.terms import Local, Read
+from bbrewrite.core.terms import Local
 from bbrewrite.plan.kernel import Kernel, LocalBlock
 
 # The columns of the widest panel; a multiple of those of every other.
@@ -65,7 +65,7 @@ class _InPassing:
         passing = {
             name: PackedInPassing(self._panel(pack.packed.element), pack.source, _moved(pack, loops))
             for name, pack in packings.items()
-            if times[name] == products[name] == 1 and self._can_pass(pack) and _multiplies(steps, name)
+            if times[name] == products[name] == 1 and self._can_pass(pack) and _multiplies(steps, pack)
         }
         result: list[Step] = []
         for step in steps:
@@ -96,13 +96,13 @@ class _InPassing:
         return tensor.element is pack.packed.element and is_row_contiguous(pack.source, tensor, self._kernel.indices)
 
 
-def _multiplies(steps: tuple[Step, ...], name: str) -> bool:
-    """Whether a product in the list itself, of all its rows and columns, takes an operand."""
+def _multiplies(steps: tuple[Step, ...], pack: Pack) -> bool:
+    """Whether a product in the list itself, of all its rows and columns, takes an operand that it leaves as it was."""
     return any(
         isinstance(step, Product)
-        and isinstance(step.right, PackedOperand)
-        and step.right.name == name
+        and step.right == pack.packed
         and step.wanted is step.terms is None
+        and step.target.name != leaf_name(pack.source)
         for step in steps
     )
 

@@ -27,7 +27,7 @@ LINE = 64
 WAIT_FOR_SUMS = 4.0
 # Local lists that do not fit beside a processor may fill so much of the next tier, in which inputs lie too.
 LISTS_SHARE = 0.5
-# Copying columns beyond whole panels takes so much longer: they are short pieces of rows.
+# Copying columns beyond whole panels takes so much longer: they are short pieces of rows. They are never packed in passing.
 NARROW_COPYING = 8.0
 
 
@@ -122,6 +122,7 @@ class NestCosts:
             _summed(events.iterations),
         )
         self._products = [tuple(self._column[axis] for axis in event.axes) for event in groups[3]]
+        self._in_passing = [event.in_passing and target.gpu is None for event in groups[3]]
         self._parts = [slice(0, 0)] * len(groups)
         rows: list[list[float]] = []
         amounts: list[float] = []
@@ -135,7 +136,13 @@ class NestCosts:
         self._residence = Residence(traffic, distances, self._column, extents, target)
         # The rows of matrices are worked on in whole vectors, and rows of all blocks move in whole cache lines.
         self._rows = np.array([self._column[e.axes[-1]] if len(e.axes) > 1 else -1 for e in groups[0]], dtype=np.int64)
-        self._copied_columns = [self._column[e.axes[0]] for e in copying]
+        self._copied_columns = [(self._column[e.axes[0]], 0.0 if e.in_passing else 1.0) for e in copying]
+        # What products fetch in passing: the product's place, and the load's.
+        loaded = {e.block: place for place, e in reversed([*enumerate(traffic)]) if e.block is not None}
+        self._fetched: list[tuple[int, int]] = []
+        for place, product in enumerate(groups[3]):
+            if self._in_passing[place] and product.block in loaded:
+                self._fetched.append((place, loaded.pop(product.block)))
         moved = [(e.amount, self._column[e.axes[-1]] if e.axes and e.tensor else -1) for e in traffic]
         self._entry_bytes = np.array([size for size, _ in moved], dtype=np.float64)[:, None]
         self._lines = np.array([row for _, row in moved], dtype=np.int64)
@@ -194,13 +201,23 @@ class NestCosts:
         target = self._target
         work = vector.sum(axis=0) / (target.vector_operations_per_second * target.vector_lanes)
         work += STATEMENT_SECONDS * statements.sum(axis=0) + ROW_SECONDS * rows.sum(axis=0)
-        for axes, total in zip(self._products, products, strict=True):
-            work += total / (target.matrix_flops_per_second * self._matrix_efficiency(spans[list(axes)]))
+        multiplying = [
+            total / (target.matrix_flops_per_second * self._matrix_efficiency(spans[list(axes)]))
+            for axes, total in zip(self._products, products, strict=True)
+        ]
+        work += sum(multiplying)
         moved = traffic.sum(axis=0)
         seconds = target.launch_seconds + work * self._slowdown(spans, trips)
         shares = self._residence.shares(trips)
         for tier, share in zip(target.shared_tiers, shares, strict=True):
             seconds += self._tier_seconds(tier, (own_traffic * share).sum(axis=0), (traffic * share).sum(axis=0))
+        # What is fetched in passing takes no time that its product does not take as well.
+        for product, load in self._fetched:
+            fetching = sum(
+                self._tier_seconds(tier, own_traffic[load] * share[load], traffic[load] * share[load])
+                for tier, share in zip(target.shared_tiers, shares, strict=True)
+            )
+            seconds -= np.minimum(fetching, multiplying[product])
         near, lists = self._held_bytes(spans, trips)
         local = near + lists
         seconds += self._far_seconds(kept, accumulated, near, lists)
@@ -278,9 +295,9 @@ class NestCosts:
         # What has no rows finds a one at the end.
         padded = np.concatenate([np.ceil(spans / lanes) * lanes / spans, np.ones((1, spans.shape[1]))])
         found = padded[self._rows]
-        for place, column in enumerate(self._copied_columns, len(found) - len(self._copied_columns)):
+        for place, (column, whole) in enumerate(self._copied_columns, len(found) - len(self._copied_columns)):
             narrow = spans[column] % self._target.matrix_columns / spans[column]
-            found[place] = found[place] * (1 + (NARROW_COPYING - 1) * narrow)
+            found[place] = found[place] * (whole * (1 - narrow) + NARROW_COPYING * narrow)
         return found
 
     def _line_shares(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -361,7 +378,12 @@ class NestCosts:
         blocks = self._local_sizes * np.exp(self._span_matrix @ np.log(spans))
         near = (blocks * (lengths <= 1)).sum(axis=0)
         # Packing buffers are used one after another, so the largest counts.
-        packed = [spans[columns] * spans[contracted] for _, columns, contracted in self._products]
+        # In passing there are only one of its panels and the next one.
+        panels = np.where(self._in_passing, 2.0 * self._target.matrix_columns, np.inf)
+        packed = [
+            np.minimum(spans[columns], most) * spans[contracted]
+            for (_, columns, contracted), most in zip(self._products, panels, strict=True)
+        ]
         near = near + (Element.F32.size_bytes * np.max(packed, axis=0) if packed else 0)
         return near, (blocks * lengths * (lengths > 1)).sum(axis=0)
 
@@ -370,5 +392,6 @@ def _summed(events: Iterable[Event]) -> tuple[Event, ...]:
     """Events that happen in one place, on blocks of one shape, as one: kernels have many statements in few places."""
     alike: dict[object, list[Event]] = {}
     for event in events:
-        alike.setdefault((event.axes, event.loops, event.shared, event.narrowed, event.once), []).append(event)
+        key = event.axes, event.loops, event.shared, event.narrowed, event.once, event.in_passing, event.block
+        alike.setdefault(key, []).append(event)
     return tuple(same[0]._replace(amount=sum([event.amount for event in same])) for same in alike.values())

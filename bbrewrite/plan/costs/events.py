@@ -53,6 +53,7 @@ class Event(NamedTuple):
     tensor: str = ""  # whose blocks are loaded or stored
     block: Term | None = None  # that is loaded
     is_narrow: bool = False  # a product whose operands are both bf16
+    in_passing: bool = False  # a product that packs its right operand in passing, `block` if loaded; or this packing
 
     def visits(self, index: str) -> bool:
         """Whether another iteration of a loop is another block."""
@@ -69,7 +70,7 @@ class NestEvents:
 
     products: tuple[Event, ...]
     packing: tuple[Event, ...]  # elements that are transposed on the way
-    copying: tuple[Event, ...]  # vector instructions for those that are packed as they lie
+    copying: tuple[Event, ...]  # vector instructions for those that are packed as they lie, perhaps in passing
     vector_work: tuple[Event, ...]
     folded_rows: tuple[Event, ...]  # each of them to a number, which takes many lanes to one
     loads: tuple[Event, ...]  # bytes from global memory
@@ -227,6 +228,21 @@ class _Summary:
             return True
         return not (is_widened(left) or is_widened(right)) and self._natural.element(left) is Element.BF16
 
+    def _is_packed_in_passing(self, right: Term) -> bool:
+        """Whether the right operand of a product lies row by row in the type of the product."""
+        inner = untransposed(unwidened(right))
+        if not is_transpose(unwidened(right)) or not isinstance(inner, Read | Local):
+            return False
+        element = self._tensors[inner.tensor].element if isinstance(inner, Read) else Element.F32
+        return element.is_float and element is element.compute_type
+
+    def _fetched(self, right: Term) -> Read | None:
+        """The block of a tensor that is the right operand of a product, if it lies there."""
+        inner = untransposed(unwidened(right))
+        if isinstance(inner, Local):
+            return self._views.get(inner.name)
+        return inner if isinstance(inner, Read) else None
+
     def _is_narrow_tensor(self, operand: Term) -> bool:
         """Whether an operand of a product is bf16 from memory, perhaps held for other uses too."""
         operand = untransposed(unwidened(operand))
@@ -241,11 +257,14 @@ class _Summary:
             columns = self._typing.block(term.operands[1]).axes[0]
             product = place.event(2.0, (rows, columns, contracted))
             self._flops.append(product)
-            self._products.append(product._replace(is_narrow=self._is_narrow(*term.operands)))
+            is_narrow, in_passing = self._is_narrow(*term.operands), self._is_packed_in_passing(term.operands[1])
+            fetched = self._fetched(term.operands[1]) if in_passing else None
+            self._products.append(product._replace(is_narrow=is_narrow, in_passing=in_passing, block=fetched))
             # The second operand is packed on load, the first written to a block where it is none in memory. Columns
             # that lie side by side are copied; others are transposed on the way.
             if is_transpose(unwidened(term.operands[1])):
-                self._copying.append(place.event(COPY_WORK, (columns, contracted)))
+                copied = place.event(COPY_WORK, (columns, contracted))
+                self._copying.append(copied._replace(in_passing=in_passing))
             else:
                 self._packing.append(place.event(1.0, (columns, contracted)))
             if not isinstance(unwidened(term.operands[0]), Read | Local):
