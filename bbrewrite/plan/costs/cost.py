@@ -27,7 +27,7 @@ LINE = 64
 WAIT_FOR_SUMS = 4.0
 # Local lists that do not fit beside a processor may fill so much of the next tier, in which inputs lie too.
 LISTS_SHARE = 0.5
-# Copying columns beyond whole panels takes so much longer: they are short pieces of rows. They are never packed in passing.
+# Copying columns beyond whole panels takes so much longer: they are short pieces of rows, never packed in passing.
 NARROW_COPYING = 8.0
 
 
