@@ -95,8 +95,8 @@ class TermCosts:
                 return 0.0
 
     def _least_product(self, term: Apply) -> float:
-        """Multiply-adds at full rate, and bringing the second operand into order. One that lies row by row is fetched in
-        passing: of both times the longer one counts.
+        """Multiply-adds at full rate, and bringing the second operand into order. One that lies row by row is fetched
+        in passing: of both times the longer one counts.
         """
         _, columns, contracted = axes = self._axes(term)
         target = self._target

@@ -22,6 +22,7 @@ from bbrewrite.codegen.steps import (
     FindSpans,
     Fold,
     Pack,
+    PackedInPassing,
     PackedOperand,
     PreparedOperand,
     Product,
@@ -154,7 +155,7 @@ class _SpanFinder:
         right = step.right
         if isinstance(right, PackedOperand):
             right = Local(right.name)
-        elif isinstance(right, PreparedOperand):
+        elif isinstance(right, PreparedOperand | PackedInPassing):
             right = right.source
         return self._entries_of(Apply("dot", (step.left, right)), known)
 
