@@ -6,23 +6,29 @@ import numpy as np
 import pytest
 
 from bbrewrite.codegen.passes.flatten import flatten
+from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number, Term
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Statement, Store, Update
 from bbrewrite.runtime.module import compile_programs
-from tests.codegen.kernel_cases import BF16, add_to, block, indices, op, output, read, single, tensor, use
+from tests.codegen.kernel_cases import BF16, F32, add_to, block, indices, op, output, read, single, tensor, use
 
 TABLE = builtin_table()
 X, V, E, TOP, TOTAL = block("x", "m n"), block("v", "m n"), block("e", "m n"), block("top", "m"), block("total", "m")
+FROM_MEMORY = op("exp", read("X", "m", "n"))
+ONE_MORE, FROM_COLUMNS = op("add", read("X", "m", "n"), 1), op("add", op("transpose", read("X", "n", "m")), 1)
 HALF = op("multiply", use(X), 0.5)
+TWO = op("multiply", HALF, 0.5)
 ADD_TO_X, ADD_TO_V = Update(X, op("add", use(X), 1)), Update(V, op("add", use(V), 1))
 
 
-def _rows(value: Term, *between: Statement) -> KernelProgram:
+def _rows(
+    value: Term, *between: Statement, base: Term = FROM_MEMORY, element: Element = F32, axes: str = "m n"
+) -> KernelProgram:
     """Y = e / sum e for e = exp(v - max v), where v is a value of a block x, which is stored after `between`."""
     body = (
-        Let(X, op("add", read("X", "m", "n"), 1)),
+        Let(X, base),
         Let(V, value),
         Let(TOP, op("row_max", use(V))),
         *between,
@@ -31,7 +37,8 @@ def _rows(value: Term, *between: Statement) -> KernelProgram:
         Store(output("Y", "m n"), op("row_scale", use(E), op("recip", use(TOTAL)))),
         Store(output("Z", "m n"), use(X)),
     )
-    return single("rows", indices(m=8, n=96), "m n", body, tensor("X", "m n"), output("Y", "m n"), output("Z", "m n"))
+    read_from = tensor("X", axes, element)
+    return single("rows", indices(m=8, n=96), "m n", body, read_from, output("Y", "m n"), output("Z", "m n"))
 
 
 def _product(rows_too: bool) -> KernelProgram:
@@ -64,7 +71,11 @@ def _product(rows_too: bool) -> KernelProgram:
 # The blocks that have no memory at all, and those that are variables.
 CASES = {
     "one instruction": (_rows(HALF), {"v"}, set[str]()),
-    "two instructions": (_rows(op("multiply", HALF, 0.5)), set[str](), set[str]()),
+    "two instructions": (_rows(TWO), set[str](), set[str]()),
+    "one on a tensor's entries": (_rows(TWO, base=ONE_MORE), {"x"}, set[str]()),
+    "one after another": (_rows(HALF, base=ONE_MORE), {"x"}, set[str]()),
+    "on entries that are converted": (_rows(TWO, base=ONE_MORE, element=BF16), set[str](), set[str]()),
+    "on entries that lie apart": (_rows(TWO, base=FROM_COLUMNS, axes="n m"), set[str](), set[str]()),
     "its source is changed": (_rows(HALF, ADD_TO_X), set[str](), set[str]()),
     "it is changed itself": (_rows(HALF, ADD_TO_V), set[str](), set[str]()),
     "one pass": (_product(rows_too=False), set[str](), {"e"}),

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from bbrewrite.codegen.access import is_row_contiguous
 from bbrewrite.codegen.passes.rows import single_rows
 from bbrewrite.codegen.scalars import work_of
 from bbrewrite.codegen.steps import (
@@ -25,11 +26,14 @@ from bbrewrite.codegen.steps import (
     WhereEmpty,
     inner_steps,
     kept_element,
+    leaf_name,
     names_read,
     names_written,
     walk_steps,
 )
+from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
+from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Local, Read, Term, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.kernel import LocalBlock
@@ -38,9 +42,15 @@ from bbrewrite.plan.kernel import LocalBlock
 _CHEAP = 1.0
 
 
-def cheap_rows(steps: tuple[Step, ...], typing: Typing, table: OperatorTable) -> dict[str, Term]:
-    """The single rows that take one instruction on entries of one local block and are needed after their pass, with
-    what they are.
+def cheap_rows(
+    steps: tuple[Step, ...],
+    indices: IndexTable,
+    tensors: Mapping[str, Tensor],
+    typing: Typing,
+    table: OperatorTable,
+) -> dict[str, Term]:
+    """The single rows that take one instruction on entries of one row and are needed after their pass, with what they
+    are.
     """
     rows = single_rows(steps)
     found: dict[str, Term] = {}
@@ -53,15 +63,18 @@ def cheap_rows(steps: tuple[Step, ...], typing: Typing, table: OperatorTable) ->
             for place, step in enumerate(one.steps):
                 name = step.target.name
                 written = {user.target.name for user in (*one.steps[place + 1 :], *after)}
-                if (
+                if not (
                     isinstance(step, Assign)
                     and name in rows
                     and writes[name] == 1
                     and any(name in names_read(user) for user in after)
-                    and names_read(step).isdisjoint(written)
-                    and _is_cheap(step, typing, table)
                 ):
-                    found[name] = step.expression
+                    continue
+                value = _with_values(step.expression, found)
+                kept = {leaf_name(leaf) for leaf in walk(value) if isinstance(leaf, Local | Read)}
+                is_cheap = _is_cheap(step, value, indices, tensors, typing, table)
+                if is_cheap and kept.isdisjoint(written):
+                    found[name] = value
     return found
 
 
@@ -82,15 +95,17 @@ def without_rows(steps: tuple[Step, ...], values: Mapping[str, Term]) -> tuple[S
 
     def in_row(step: Assign | Fold) -> Assign | Fold:
         if isinstance(step, Assign):
-            return replace(step, expression=value(step.expression))
-        return replace(step, fold=step.fold.with_children(tuple(map(value, step.fold.children))))
-
-    def value(term: Term) -> Term:
-        if isinstance(term, Local) and term.name in values:
-            return value(values[term.name])
-        return term.with_children(tuple(map(value, term.children)))
+            return replace(step, expression=_with_values(step.expression, values))
+        operands = tuple(_with_values(operand, values) for operand in step.fold.children)
+        return replace(step, fold=step.fold.with_children(operands))
 
     return tuple(map(changed, steps))
+
+
+def _with_values(term: Term, values: Mapping[str, Term]) -> Term:
+    if isinstance(term, Local) and term.name in values:
+        return values[term.name]
+    return term.with_children(tuple(_with_values(child, values) for child in term.children))
 
 
 def single_entries(steps: tuple[Step, ...]) -> frozenset[str]:
@@ -111,15 +126,26 @@ def _mentioned(steps: tuple[Step, ...]) -> Iterator[str]:
             yield from names_read(step) | names_written(step)
 
 
-def _is_cheap(step: Assign, typing: Typing, table: OperatorTable) -> bool:
-    """Whether a block's value takes one instruction on entries of one local block, in the type in which it is kept."""
+def _is_cheap(
+    step: Assign,
+    value: Term,
+    indices: IndexTable,
+    tensors: Mapping[str, Tensor],
+    typing: Typing,
+    table: OperatorTable,
+) -> bool:
+    """Whether a block's value takes one instruction on entries of one row that lies dense, in the type in which the
+    block is kept: of a local block, or of a tensor whose entries need no conversion.
+    """
     assert isinstance(step.target, LocalBlock)
-    element = typing.block(step.expression).element
-    matrices = [n for n in walk(step.expression) if isinstance(n, Read | Local) and len(typing.block(n).axes) == 2]
-    return (
-        work_of(step.expression, table) <= _CHEAP
-        and len(matrices) == 1
-        and isinstance(matrices[0], Local)
-        and element is not None
-        and element.compute_type is kept_element(step.target)
-    )
+    element = typing.block(value).element
+    matrices = [n for n in walk(value) if isinstance(n, Read | Local) and len(typing.block(n).axes) == 2]
+    if work_of(value, table) > _CHEAP or len(matrices) != 1 or element is None:
+        return False
+    (leaf,) = matrices
+    if isinstance(leaf, Read):
+        tensor, is_turned = tensors[leaf.tensor], typing.block(leaf).axes != step.target.type.axes
+        is_converted = tensor.element is not tensor.element.compute_type
+        if is_turned or is_converted or not is_row_contiguous(leaf, tensor, indices):
+            return False
+    return element.compute_type is kept_element(step.target)
