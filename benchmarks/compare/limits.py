@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from bbrewrite.runtime.compiler import find_compiler
-from benchmarks.compare.workloads import Array, Workload
+from benchmarks.compare.workloads import Array, Workload, aligned
 
 _ROUNDS = 1_500_000
-_FLOATS = 32 * 1024 * 1024  # 128 MiB, more than a cache holds
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What limits a workload; `rate` says how much of it there is now, in operations or bytes a second."""
+
+    name: str
+    rate: Callable[[], float]
 
 
 class Limits:
@@ -28,21 +36,21 @@ class Limits:
         self._functions = {name: library[name] for name in ("multiply_adds", "bf16_dots", "reads", "copies")}
         for function in self._functions.values():
             function.restype = ctypes.c_double
-        self._arrays: tuple[Array, Array] | None = None
 
-    def measure(self, workload: Workload) -> tuple[str, float]:
-        """What limits a workload, and how much of it there is now: operations or bytes a second."""
+    def of(self, workload: Workload) -> Limit:
+        """What limits a workload. Memory is that of its own arrays, as many bytes of it as the workload moves."""
         if workload.is_product:
-            name = "bf16_dots" if workload.element == "bf16" else "multiply_adds"
-            rate = self._functions[name](self._threads, ctypes.c_long(_ROUNDS))
-            return ("bf16 dot products" if workload.element == "bf16" else "multiply-adds"), rate
-        source, target = self._memory()
+            is_narrow = workload.element == "bf16"
+            function = self._functions["bf16_dots" if is_narrow else "multiply_adds"]
+            name = "bf16 dot products" if is_narrow else "multiply-adds"
+            return Limit(name, partial(function, self._threads, ctypes.c_long(_ROUNDS)))
         if workload.kind == "rmsnorm swiglu":
-            return "reads", self._functions["reads"](self._threads, source, ctypes.c_long(_FLOATS))
-        return "copies", self._functions["copies"](self._threads, target, source, ctypes.c_long(_FLOATS))
+            source = workload.weights["W1"]
+            return Limit("reads", partial(self._on_memory, "reads", [source], source.size))
+        source = workload.inputs["X"]
+        target = aligned(*source.shape)
+        return Limit("copies", partial(self._on_memory, "copies", [target, source], workload.least_bytes // 8))
 
-    def _memory(self) -> tuple[ctypes.c_void_p, ctypes.c_void_p]:
-        if self._arrays is None:
-            self._arrays = np.ones(_FLOATS + 16, np.float32), np.ones(_FLOATS + 16, np.float32)
-        source, target = (array.ctypes.data + -array.ctypes.data % 64 for array in self._arrays)
-        return ctypes.c_void_p(source), ctypes.c_void_p(target)
+    def _on_memory(self, name: str, arrays: Sequence[Array], count: int) -> float:
+        places = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+        return self._functions[name](self._threads, *places, ctypes.c_long(count))

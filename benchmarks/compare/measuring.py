@@ -1,19 +1,20 @@
 """Times the contenders of a workload, interleaved: in every round each one runs for a while, in another order.
 
 Before its timed calls a contender rests, until the waiting threads of the one before have gone to sleep, and is warmed
-up. Results are checked first; one that is wrong takes no part.
+up. What the machine itself can do at that time is measured in the same way, as one of them. Results are checked first;
+one that is wrong takes no part.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from benchmarks.compare import ours
 from benchmarks.compare.contenders import Contender
 from benchmarks.compare.libraries import BUILDERS
-from benchmarks.compare.limits import Limits
+from benchmarks.compare.limits import Limit, Limits
 from benchmarks.compare.results import OURS, Row, Times
 from benchmarks.compare.workloads import Workload
 
@@ -30,18 +31,19 @@ def measure(
     contenders += [_checked(BUILDERS[name], name, workload, threads) for name in names]
     present = [each for each in contenders if each is not None]
     live = [each for each in present if not each.fault]
+    limit = limits.of(workload)
     rates: list[float] = []
-    limit_name = ""
+    turns = [*live, limit]
     for number in range(rounds):
-        start = number % max(1, len(live))
-        for contender in [*live[start:], *live[:start]]:
-            contender.rounds.append(_one_round(contender, call_seconds))
-        time.sleep(_REST_SECONDS)
-        limit_name, rate = limits.measure(workload)
-        rates.append(rate)
+        start = number % len(turns)
+        for each in [*turns[start:], *turns[:start]]:
+            if isinstance(each, Limit):
+                rates.append(median(_warmed(each.rate, call_seconds)[1]))
+            else:
+                each.rounds.append(median(_warmed(each.call, call_seconds)[0]))
     times = tuple(Times(each.name, tuple(each.rounds), each.error, each.fault) for each in present)
     work, unit = (workload.flops, "GFLOP/s") if workload.is_product else (workload.least_bytes, "GB/s")
-    return Row(workload.kind, workload.shape, workload.element, work, unit, limit_name, median(rates), times)
+    return Row(workload.kind, workload.shape, workload.element, work, unit, limit.name, median(rates), times)
 
 
 def _checked(build: object, name: str, workload: Workload, threads: int) -> Contender | None:
@@ -62,17 +64,19 @@ def _checked(build: object, name: str, workload: Workload, threads: int) -> Cont
         return Contender(name, lambda: None, lambda: workload.reference, fault=f"{type(error).__name__}: {first}"[:100])
 
 
-def _one_round(contender: Contender, call_seconds: float) -> float:
+def _warmed[T](call: Callable[[], T], call_seconds: float) -> tuple[list[float], list[T]]:
+    """How long calls took, and what they returned, after a rest and others that do not count."""
     time.sleep(_REST_SECONDS)
     start = time.perf_counter()
     calls = 0
     while calls == 0 or time.perf_counter() - start < _WARM_SECONDS:
-        contender.call()
+        call()
         calls += 1
     one = (time.perf_counter() - start) / calls
     times: list[float] = []
+    results: list[T] = []
     for _ in range(max(2, min(200, int(call_seconds / one)))):
         start = time.perf_counter()
-        contender.call()
+        results.append(call())
         times.append(time.perf_counter() - start)
-    return median(times)
+    return times, results

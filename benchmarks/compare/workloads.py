@@ -180,18 +180,23 @@ def all_workloads(element: str) -> list[Workload]:
     return [Workload(kind, shape, element) for kind, shapes in _SHAPES.items() for shape in shapes]
 
 
+def aligned(*shape: int) -> Array:
+    """An array of float32 in memory aligned to a cache line, as some libraries need it; it may hold anything."""
+    size = math.prod(shape)
+    raw = np.empty(4 * size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + 4 * size].view(np.float32).reshape(shape)
+
+
 class _Draw:
-    """Normal numbers, rounded to the element type, in memory aligned to a cache line as some libraries need it."""
+    """Normal numbers, rounded to the element type."""
 
     def __init__(self, element: str, seed: int) -> None:
         self._element = element
         self._generator = np.random.default_rng(seed)
 
     def __call__(self, *shape: int) -> Array:
-        size = math.prod(shape)
-        raw = np.empty(4 * size + 64, np.uint8)
-        start = -raw.ctypes.data % 64
-        array = raw[start : start + 4 * size].view(np.float32).reshape(shape)
+        array = aligned(*shape)
         array[...] = self._generator.standard_normal(shape, np.float32)
         if self._element == "bf16":
             array[...] = array.astype(ml_dtypes.bfloat16).astype(np.float32)
