@@ -161,6 +161,19 @@ class KernelScope:
             self.streamed[tensor.name] = self.names.fresh(f"{tensor.name}_streamed")
         return self.streamed[tensor.name]
 
+    def bytes_of(self, tensor: Tensor) -> str:
+        """How many bytes a tensor has."""
+        sizes = [self.size(index) for index in tensor.indices]
+        return " * ".join([*sizes, f"sizeof({storage_type(tensor.element)})"])
+
+    def are_fetched(self, reads: Sequence[Read]) -> str:
+        """Whether rows are long enough, and tensors large enough, to fetch the next row while one is worked on."""
+        tests: list[str] = []
+        for leaf in reads:
+            place, size = self.place(leaf), self.bytes_of(self.tensors[leaf.tensor])
+            tests.append(f"bb::are_fetched({place.pointer}, {place.strides[0]}, {size})")
+        return " && ".join(tests)
+
     def _local(self, leaf: Local) -> Place:
         block = self.blocks[leaf.name]
         sizes = [self.index(axis).block for axis in block.type.axes]

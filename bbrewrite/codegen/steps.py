@@ -136,21 +136,25 @@ class Product:
 class RowPass:
     """Steps for one row, entry by entry in this order; only the last one may be a fold of the row.
 
-    Meanwhile the next row of the blocks that `ahead` reads is fetched from memory, and where results go past the
-    caches, `behind`, a later step of the same loop, is done for the row before.
+    Beside such a fold `quarters` of what its loop does for other rows are done.
     """
 
     steps: tuple[Assign | Fold, ...]
-    ahead: tuple[Read, ...] = ()
-    behind: Assign | None = None
+    quarters: int = 0
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A loop over the rows of the blocks along `axis`: all passes for a row, then the next row."""
+    """A loop over the rows of the blocks along `axis`: all passes for a row, then the next row.
+
+    Beside its passes the next row of the blocks that `ahead` reads is fetched from memory, and where results go past
+    the caches, `behind`, the last of the steps, is done for the row before.
+    """
 
     axis: str
     passes: tuple[RowPass, ...]
+    ahead: tuple[Read, ...] = ()
+    behind: Assign | None = None
 
     @property
     def steps(self) -> tuple[Assign | Fold, ...]:

@@ -170,7 +170,8 @@ struct FloatSum {
   }
 };
 
-// Four vectors at a time, then one by one, and what is left.
+// Four vectors at a time, then one by one, and what is left. Terms are added first: what is beside may store elsewhere, and
+// compilers would keep them in memory over that.
 template <class Lanes, class T, long Most, class F, class... Beside>
 BB_INLINE T reduce_over(long n, F f, Beside&&... beside) {
   using vec = typename Vector<T>::type;
@@ -180,20 +181,20 @@ BB_INLINE T reduce_over(long n, F f, Beside&&... beside) {
   for (; Most >= L && c + L <= n; c += L) {
     alignas(BB_VECTOR_BYTES) T terms[L];  // lives in registers, since nothing else is kept in it
     make_terms<4>(terms, c, L, Lanes::start, f);
-    (beside(c, terms, L), ...);
     lanes.add((const vec*)terms);
+    (beside(c, terms, L), ...);
   }
   for (; Most >= W && c + W <= n; c += W) {
     alignas(BB_VECTOR_BYTES) T terms[W];
     make_terms<1>(terms, c, W, Lanes::start, f);
-    (beside(c, terms, W), ...);
     lanes.add_one(*(const vec*)terms);
+    (beside(c, terms, W), ...);
   }
   if (c < n) {
     alignas(BB_VECTOR_BYTES) T terms[W];
     make_terms<1>(terms, c, n - c, Lanes::start, f);
-    (beside(c, terms, n - c), ...);
     lanes.add_one(*(const vec*)terms);
+    (beside(c, terms, n - c), ...);
   }
   return lanes.result();
 }

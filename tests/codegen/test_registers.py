@@ -24,7 +24,12 @@ ADD_TO_X, ADD_TO_V = Update(X, op("add", use(X), 1)), Update(V, op("add", use(V)
 
 
 def _rows(
-    value: Term, *between: Statement, base: Term = FROM_MEMORY, element: Element = F32, axes: str = "m n"
+    value: Term,
+    *between: Statement,
+    base: Term = FROM_MEMORY,
+    element: Element = F32,
+    axes: str = "m n",
+    columns: int = 4096,
 ) -> KernelProgram:
     """Y = e / sum e for e = exp(v - max v), where v is a value of a block x, which is stored after `between`."""
     body = (
@@ -38,7 +43,7 @@ def _rows(
         Store(output("Z", "m n"), use(X)),
     )
     read_from = tensor("X", axes, element)
-    return single("rows", indices(m=8, n=96), "m n", body, read_from, output("Y", "m n"), output("Z", "m n"))
+    return single("rows", indices(m=8, n=columns), "m n", body, read_from, output("Y", "m n"), output("Z", "m n"))
 
 
 def _product(rows_too: bool) -> KernelProgram:
@@ -70,9 +75,10 @@ def _product(rows_too: bool) -> KernelProgram:
 
 # The blocks that have no memory at all, and those that are variables.
 CASES = {
-    "one instruction": (_rows(HALF), {"v"}, set[str]()),
+    "one instruction": (_rows(HALF, columns=96), {"v"}, set[str]()),
     "two instructions": (_rows(TWO), set[str](), set[str]()),
     "one on a tensor's entries": (_rows(TWO, base=ONE_MORE), {"x"}, set[str]()),
+    "the same in short rows": (_rows(TWO, base=ONE_MORE, columns=96), set[str](), set[str]()),
     "one after another": (_rows(HALF, base=ONE_MORE), {"x"}, set[str]()),
     "on entries that are converted": (_rows(TWO, base=ONE_MORE, element=BF16), set[str](), set[str]()),
     "on entries that lie apart": (_rows(TWO, base=FROM_COLUMNS, axes="n m"), set[str](), set[str]()),

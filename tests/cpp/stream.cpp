@@ -13,7 +13,11 @@ template <class S, class F> static void write(int how, long other, S* to, long n
     return;
   }
   static float row[400];
-  bb::sum_over<float>(other, [&](int64_t c) { return row[c]; }, bb::row_behind(how == 2, to, n, f));
+  {
+    auto behind = bb::row_behind(how == 2, to, n, f);
+    bb::max_over<float>(other, [&](int64_t c) { return row[c]; }, bb::beside<1>(behind));
+    bb::sum_over<float>(other, [&](int64_t c) { return row[c]; }, bb::beside<3>(behind));
+  }
   if (how == 3) bb::write_row(to, n, false, f);
 }
 
@@ -49,7 +53,8 @@ static bool beside() {
       if (first != seen || terms[count - 1] != row[first + count - 1]) wrong = true;
       seen += count;
     };
-    bb::sum_over<float>(n, [&](int64_t c) { return row[c]; }, look, bb::row_ahead(row, 1L << 60));
+    auto ahead = bb::row_ahead(row, 1L << 60);
+    bb::sum_over<float>(n, [&](int64_t c) { return row[c]; }, look, bb::beside<4>(ahead));
     if (wrong || seen != n) {
       printf("beside a row of %ld: %ld seen\n", n, seen);
       return false;
@@ -58,4 +63,22 @@ static bool beside() {
   return true;
 }
 
-int main() { return !(rows<float>() && rows<double>() && rows<uint16_t>() && rows<uint8_t>() && beside()); }
+// Of a row of whole vectors, so many quarters, and all of it with four.
+template <int Quarters> static bool quarters() {
+  static float row[4096];
+  for (long n = 1024; n <= 4096; n += 1024) {
+    long done = 0;
+    auto count = [&](long more) { done += more; };
+    bb::sum_over<float>(n, [&](int64_t c) { return row[c]; }, bb::beside<Quarters>(count));
+    if (done != n * Quarters / 4) {
+      printf("%d quarters of %ld: %ld\n", Quarters, n, done);
+      return false;
+    }
+  }
+  return true;
+}
+
+int main() {
+  return !(rows<float>() && rows<double>() && rows<uint16_t>() && rows<uint8_t>() && beside() && quarters<0>() &&
+           quarters<1>() && quarters<2>() && quarters<3>() && quarters<4>());
+}

@@ -140,10 +140,7 @@ class _KernelPrinter:
         return KernelFunction(self._name, writer.text, tensors, extents, self._is_parallel)
 
     def _streamed_declaration(self, name: str, flag: str) -> str:
-        tensor = self._scope.tensors[name]
-        sizes = [self._scope.size(index) for index in tensor.indices]
-        product = " * ".join([*sizes, f"sizeof({storage_type(tensor.element)})"])
-        return f"const bool {flag} = {product} > bb::streamed_bytes;"
+        return f"const bool {flag} = {self._scope.bytes_of(self._scope.tensors[name])} > bb::streamed_bytes;"
 
     @property
     def _is_parallel(self) -> bool:

@@ -15,6 +15,7 @@ from bbrewrite.codegen.cpp.entry_loops import SIMD, EntryLoops
 from bbrewrite.codegen.cpp.product_calls import pack_calls, product_calls
 from bbrewrite.codegen.describe import describe_step
 from bbrewrite.codegen.expressions import EntryPrinter, Staged, UserFunctions
+from bbrewrite.codegen.passes.overlap import one_after_another
 from bbrewrite.codegen.passes.rows import stages
 from bbrewrite.codegen.scalars import constant_entry, folded_letter, signature_of
 from bbrewrite.codegen.scope import KernelScope
@@ -81,8 +82,11 @@ class StepPrinter(EntryLoops):
             case Product():
                 self._write(product_calls(step, self._scope, self._typing))
             case Rows():
-                ahead = stages(step, self._scope.single_rows)
-                self._rows(step.axis, [partial(self._row_passes, passes) for passes in ahead])
+                if step.ahead:
+                    with self._writer.block(f"if ({self._scope.are_fetched(step.ahead)})"):
+                        self._row_loop(step)
+                with self._writer.block("else") if step.ahead else contextlib.nullcontext():
+                    self._row_loop(one_after_another(step))
                 self._settle(step.steps)
             case SpannedRows():
                 self._rows(step.rows.axis, [partial(self._spanned_row, step)])
@@ -157,9 +161,34 @@ class StepPrinter(EntryLoops):
                     outer.line(f"const int64_t {self._row} = {row};")
                     outer.paste(stage)
 
-    def _row_passes(self, passes: Sequence[RowPass]) -> list[str]:
-        is_behind = any(one.behind for one in passes)
-        return [line for one in passes for line in self._row_pass(one, is_behind)]
+    def _row_loop(self, rows: Rows) -> None:
+        parts = stages(rows, self._scope.single_rows)
+        self._rows(rows.axis, [partial(self._row_passes, rows, passes) for passes in parts])
+
+    def _row_passes(self, rows: Rows, passes: Sequence[RowPass]) -> list[str]:
+        """Prints the passes; what goes on beside some of them begins and ends with those."""
+        busy = [place for place, one in enumerate(passes) if one.quarters]
+        first, past = (busy[0], busy[-1] + 1) if busy else (len(passes), len(passes))
+        before = [line for one in passes[:first] for line in self._row_pass(one, (), rows)]
+        if busy:
+            with self._writer.block(""):
+                beside, around = self._beside(rows)
+                before += [*around, *(line for one in passes[first:past] for line in self._row_pass(one, beside, rows))]
+        return [*before, *(line for one in passes[past:] for line in self._row_pass(one, (), rows))]
+
+    def _beside(self, rows: Rows) -> tuple[list[str], list[str]]:
+        """Prints what a row's passes do beside, and returns its names and what goes before the loop over rows."""
+        names = [self._scope.names.fresh("ahead") for _ in rows.ahead]
+        for name, leaf in zip(names, rows.ahead, strict=True):
+            distance = self._scope.place(leaf).strides[0]
+            self._writer.line(f"auto {name} = bb::row_ahead({self._row_start(leaf)}, {distance});")
+        if not rows.behind:
+            return names, []
+        entries, behind = self._row_before(rows.behind)
+        self._writer.line(f"const int64_t {self._before} = {self._row} > 0 ? {self._row} - 1 : 0;")
+        names.append(self._scope.names.fresh("behind"))
+        self._write([*entries.lines[1], f"auto {names[-1]} = {behind[0]}", *behind[1:-1], f"{behind[-1]};"])
+        return names, entries.lines[0]
 
     def _spanned_row(self, step: SpannedRows) -> list[str]:
         spans, count = step.spans, self._scope.index(step.spans.axes[1]).count
@@ -168,12 +197,12 @@ class StepPrinter(EntryLoops):
             for block in (spans.begin, spans.past, spans.whole)
         }
         with self._writer.block(f"if ({entry[spans.whole]})"):
-            before = self._row_passes(step.whole.passes)
+            before = self._row_passes(step.whole, step.whole.passes)
         with self._writer.block("else"):
             first, past = self._span = self._scope.names.fresh("first"), self._scope.names.fresh("past")
             self._writer.line(f"const int64_t {first} = bb::span_begin({entry[spans.begin]});")
             self._writer.line(f"const int64_t {past} = bb::span_past({entry[spans.past]}, {count});")
-            before += self._row_passes(step.rows.passes)
+            before += self._row_passes(step.rows, step.rows.passes)
             self._span = None
             for block, value in step.filled:
                 element = kept_element(block)
@@ -181,10 +210,8 @@ class StepPrinter(EntryLoops):
                 self._writer.line(f"bb::fill_outside({self._row_start(block)}, {first}, {past}, {count}, {filling});")
         return before
 
-    def _row_pass(self, one: RowPass, is_behind: bool) -> list[str]:
-        """Prints what is done for one row; returns what goes before the loop over rows. `is_behind` tells whether some
-        pass writes results of the row before.
-        """
+    def _row_pass(self, one: RowPass, beside: Sequence[str], rows: Rows) -> list[str]:
+        """Prints what a pass does for one row, and `beside` it; returns what goes before the loop over rows."""
         for step in one.steps:
             self._writer.line(f"// {describe_step(step, self._table)}")
         last, rounded = one.steps[-1], self._rounded_terms(one)
@@ -196,7 +223,7 @@ class StepPrinter(EntryLoops):
         axes = self._axes(first.target)
         is_streamed = not others and len(axes) == 2 and self._span is None and first.target in self._streamed
         if isinstance(first, Assign) and is_streamed:
-            return self._written_row(first, axes, is_behind)
+            return self._written_row(first, axes, rows.behind is not None)
         end = last if isinstance(last, Assign) and self._rounds(last) else None
         assigned = [step for step in one.steps if isinstance(step, Assign) and step not in (rounded, end)]
         printed: list[tuple[EntryPrinter, str]] = []
@@ -208,17 +235,10 @@ class StepPrinter(EntryLoops):
         self._write([line for entries in parts for line in entries.lines[1]])
         body = [line for entries, statement in printed for line in (*entries.lines[2], statement)]
         if isinstance(last, Fold) and fold:
-            beside = [[f"bb::KeepRounded{{{self._columns_start(rounded.target)}}}"]] if rounded else []
-            for leaf in one.ahead:
-                beside.append([f"bb::row_ahead({self._row_start(leaf)}, {self._scope.place(leaf).strides[0]})"])
-            if one.behind:
-                entries, behind = self._row_before(one.behind)
-                parts.append(entries)
-                beside.append(behind)
-                start = f"const int64_t {self._before} = {self._row} > 0 ? {self._row} - 1 : 0;"
-                self._write([start, *entries.lines[1]])
+            meanwhile = [[f"bb::KeepRounded{{{self._columns_start(rounded.target)}}}"]] if rounded else []
+            meanwhile += [[f"bb::beside<{one.quarters}>({name})"] for name in beside if one.quarters]
             before, staged = [*body, *fold[0].lines[2]], _staged([*printed, fold])
-            self._write(self._fold_call(last, before, fold[1], beside, staged, rounded is not None))
+            self._write(self._fold_call(last, before, fold[1], meanwhile, staged, rounded is not None))
         elif len(axes) == 1:
             self._write(body)
         elif end and ended:
@@ -240,13 +260,10 @@ class StepPrinter(EntryLoops):
         """Prints the writing of a row, which another pass has done for all rows but the last where it is large."""
         assert isinstance(step.target, Tensor)
         entries, row = self._write_call(step, axes[1])
-        lines = [*entries.lines[1], *row]
-        if is_behind:
-            last = f"{self._row} + 1 == {self._scope.index(axes[0]).count}"
-            with self._writer.block(f"if (!{self._scope.streamed_flag(step.target)} || {last})"):
-                self._write(lines)
-        else:
-            self._write(lines)
+        last = f"{self._row} + 1 == {self._scope.index(axes[0]).count}"
+        test = f"if (!{self._scope.streamed_flag(step.target)} || {last})"
+        with self._writer.block(test) if is_behind else contextlib.nullcontext():
+            self._write([*entries.lines[1], *row])
         return entries.lines[0]
 
     def _row_before(self, step: Assign) -> tuple[EntryPrinter, list[str]]:

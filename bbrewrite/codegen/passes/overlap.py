@@ -1,17 +1,21 @@
 """Overlaps memory with arithmetic in loops over rows: one row is computed while the next is fetched from memory and the
 one before is stored.
 
-Of the passes over a row that fold what an earlier pass has read, the one that computes most does so: the first to read
-a row is bound to wait for memory itself. This is an optimisation; the steps mean the same without it.
+All passes that fold a long row share this out by the time that they take, so that memory is never idle: a pass that
+only reads what is in the nearest cache already would leave it so for as long as it takes. Of short rows the last such
+pass does it all: what the row before is stored by has just been computed, and an earlier pass would wait for it. This
+is an optimisation; the steps mean the same without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from bbrewrite.codegen.access import is_row_contiguous
-from bbrewrite.codegen.scalars import work_of
+from bbrewrite.codegen.passes.rows import is_long
+from bbrewrite.codegen.scalars import constant_entry, work_of
 from bbrewrite.codegen.steps import (
     Assign,
     ByFirst,
@@ -53,11 +57,19 @@ def overlapping(
     return _Overlap(indices, tensors, streamed, typing, table).of(steps)
 
 
+def one_after_another(rows: Rows) -> Rows:
+    """The loop without what goes on beside its passes."""
+    return replace(rows, passes=tuple(RowPass(one.steps) for one in rows.passes), ahead=(), behind=None)
+
+
 def read_by_the_row_before(steps: tuple[Step, ...]) -> frozenset[str]:
     """The names that steps read which are done for the row before."""
     rows = [step for step in walk_steps(steps) if isinstance(step, Rows)]
-    behind = [one.behind for step in rows for one in step.passes if one.behind]
-    return frozenset[str]().union(*map(names_read, behind))
+    return frozenset[str]().union(*(names_read(step.behind) for step in rows if step.behind))
+
+
+# Vector instructions that take as long as reading, fetching and storing one vector of a row.
+_READING = 3.0
 
 
 @dataclass(frozen=True)
@@ -76,25 +88,30 @@ class _Overlap:
             case Repeat() | WhereEmpty() | ByFirst():
                 return replace(step, body=self.of(step.body))
             case Rows():
-                return replace(step, passes=self._passes(step.passes))
+                return self._rows(step)
             case _:
                 return step
 
-    def _passes(self, passes: tuple[RowPass, ...]) -> tuple[RowPass, ...]:
-        rows: dict[Read, int] = {}
-        for place, one in enumerate(passes):
+    def _rows(self, rows: Rows) -> Rows:
+        reads: dict[Read, int] = {}
+        for place, one in enumerate(rows.passes):
             for leaf in (leaf for step in one.steps for leaf in leaves_read(step) if isinstance(leaf, Read)):
-                if len(self.typing.block(leaf).axes) == 2 and self._is_dense(leaf):
-                    rows.setdefault(leaf, place)
-        first = max(rows.values(), default=len(passes))
-        later = [place for place in range(first + 1, len(passes)) if isinstance(passes[place].steps[-1], Fold)]
-        if not later:
-            return passes
-        busiest = max(later, key=lambda place: self._work(passes[place]))
-        (last, *others) = passes[-1].steps
+                axes = self.typing.block(leaf).axes
+                if len(axes) == 2 and axes[0] == rows.axis and self._is_dense(leaf):
+                    reads.setdefault(leaf, place)
+        first = max(reads.values(), default=len(rows.passes))
+        folds = [place for place, one in enumerate(rows.passes) if place >= first and _folds_entries(one)]
+        (last, *others) = rows.passes[-1].steps
         is_store = isinstance(last, Assign) and not others and last.target in self.streamed
-        overlapped = replace(passes[busiest], ahead=tuple(rows), behind=last if is_store else None)
-        return (*passes[:busiest], overlapped, *passes[busiest + 1 :])
+        if len(folds) + is_store < 2:
+            return rows
+        times = [self._work(rows.passes[place]) + _READING for place in folds]
+        are_long = any(is_long(self.typing.block(leaf).axes[1], self.indices) for leaf in reads)
+        quarters = _shared_out(times) if are_long else [4 * (place == folds[-1]) for place in folds]
+        passes = list(rows.passes)
+        for place, share in zip(folds, quarters, strict=True):
+            passes[place] = replace(passes[place], quarters=share)
+        return replace(rows, passes=tuple(passes), ahead=tuple(reads), behind=last if is_store else None)
 
     def _is_dense(self, leaf: Read) -> bool:
         return is_row_contiguous(leaf, self.tensors[leaf.tensor], self.indices)
@@ -102,3 +119,15 @@ class _Overlap:
     def _work(self, one: RowPass) -> float:
         terms = [step.expression if isinstance(step, Assign) else step.fold for step in one.steps]
         return sum(work_of(term, self.table) for term in terms)
+
+
+def _folds_entries(one: RowPass) -> bool:
+    """Whether a pass goes over a row: how many entries there are needs none."""
+    last = one.steps[-1]
+    return isinstance(last, Fold) and constant_entry(last.fold.operands[0]) is None
+
+
+def _shared_out(times: list[float]) -> list[int]:
+    """Quarters for passes that take these times."""
+    done = [round(4 * sum(times[:number]) / sum(times)) for number in range(len(times) + 1)]
+    return [after - before for before, after in pairwise(done)]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from bbrewrite.codegen.access import is_row_contiguous
-from bbrewrite.codegen.passes.rows import single_rows
+from bbrewrite.codegen.passes.rows import is_long, single_rows
 from bbrewrite.codegen.scalars import work_of
 from bbrewrite.codegen.steps import (
     Assign,
@@ -135,7 +135,7 @@ def _is_cheap(
     table: OperatorTable,
 ) -> bool:
     """Whether a block's value takes one instruction on entries of one row that lies dense, in the type in which the
-    block is kept: of a local block, or of a tensor whose entries need no conversion.
+    block is kept: of a local block, or, where rows are long, of a tensor whose entries need no conversion.
     """
     assert isinstance(step.target, LocalBlock)
     element = typing.block(value).element
@@ -146,6 +146,7 @@ def _is_cheap(
     if isinstance(leaf, Read):
         tensor, is_turned = tensors[leaf.tensor], typing.block(leaf).axes != step.target.type.axes
         is_converted = tensor.element is not tensor.element.compute_type
-        if is_turned or is_converted or not is_row_contiguous(leaf, tensor, indices):
+        is_dense = is_row_contiguous(leaf, tensor, indices)
+        if is_turned or is_converted or not is_dense or not is_long(step.target.type.axes[1], indices):
             return False
     return element.compute_type is kept_element(step.target)

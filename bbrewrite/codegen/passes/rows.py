@@ -40,6 +40,9 @@ from bbrewrite.plan.kernel import LocalBlock
 
 _ROW, _ENTRY = (0,), (0, 1)
 
+# Of rows of so many entries, the nearest cache does not hold the one at hand, the one before and values of both.
+_LONG = 2048
+
 
 @dataclass(frozen=True)
 class _Member:
@@ -107,13 +110,18 @@ def single_rows(steps: tuple[Step, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
+def is_long(index: str, indices: IndexTable) -> bool:
+    """Whether rows along an index are planned to be longer than what the nearest cache holds several of."""
+    return (indices[index].block or 0) >= _LONG
+
+
 def stages(rows: Rows, single: frozenset[str]) -> list[tuple[RowPass, ...]]:
     """The passes, the first one apart where it may be a row ahead of the others; `single` are the single rows.
 
-    A fold takes long to come from many lanes to one, and the row before is then something to do meanwhile; where a pass
-    fetches the next row or stores the one before, there is enough.
+    A fold takes long to come from many lanes to one, and the row before is then something to do meanwhile; where the
+    next row is fetched or the one before stored, there is enough.
     """
-    if any(one.ahead or one.behind for one in rows.passes):
+    if rows.ahead or rows.behind:
         return [rows.passes]
     first, *rest = rows.passes
     made = {step.target.name for step in first.steps if isinstance(step, Assign)} & single
