@@ -80,13 +80,16 @@ template <int Quarters, class Work> BB_INLINE Beside<Quarters, Work> beside(Work
 
 namespace detail {
 
-// Stores a vector of f(c), f(c + 1), ... past the caches, where it is aligned.
-template <class S, class F> BB_INLINE void stream_vector(S* to, long c, F& f) {
+// Stores f(c), ..., f(c + count - 1) past the caches, which are whole aligned vectors; at most four of floats. All are
+// computed before the first is stored: what is read after a store to a place as far into its page waits for it.
+template <class S, class F> BB_INLINE void stream_part(S* to, long c, long count, F& f) {
   constexpr long L = BB_VECTOR_BYTES / long(sizeof(S));
-  alignas(BB_VECTOR_BYTES) S vector[L];
+  alignas(BB_VECTOR_BYTES) S part[BB_VECTOR_BYTES];
+  BB_UNROLL for (long first = 0; first < count; first += L) {
 #pragma omp simd
-  for (long l = 0; l < L; ++l) vector[l] = f(c + l);
-  store_past_caches(to + c, vector);
+    for (long l = 0; l < L; ++l) part[first + l] = f(c + first + l);
+  }
+  BB_UNROLL for (long l = 0; l < count; l += L) store_past_caches(to + c + l, part + l);
 }
 
 // How many entries there are, of at most n, before the first whole vector that is aligned.
@@ -104,7 +107,7 @@ BB_INLINE void write_row(S* __restrict to, long n, bool streamed, F f) {
   long c = 0;
   if (Most >= L && streamed) {
     for (const long first = detail::unaligned(to, n); c < first; ++c) to[c] = f(c);
-    for (; c + L <= n; c += L) detail::stream_vector(to, c, f);
+    for (; c + L <= n; c += L) detail::stream_part(to, c, L, f);
   }
 #pragma omp simd
   for (long l = c; l < n; ++l) to[l] = f(l);
@@ -121,7 +124,7 @@ template <long Most, class S, class F> class RowBehind {
 
   BB_INLINE void store(long count) {
     if (c + count > n) return;
-    BB_UNROLL for (long l = 0; l < count; l += L) detail::stream_vector(to, c + l, f);
+    detail::stream_part(to, c, count, f);
     c += count;
   }
 
@@ -135,7 +138,7 @@ template <long Most, class S, class F> class RowBehind {
     for (due += count; due >= L; due -= L) store(L);
   }
   BB_INLINE ~RowBehind() {
-    for (; Most >= L && c + L <= n; c += L) detail::stream_vector(to, c, f);
+    for (; Most >= L && c + L <= n; c += L) detail::stream_part(to, c, L, f);
     for (; c < n; ++c) to[c] = f(c);
     for (c = 0; c < first; ++c) to[c] = f(c);
   }
