@@ -378,8 +378,8 @@ class NestCosts:
         blocks = self._local_sizes * np.exp(self._span_matrix @ np.log(spans))
         near = (blocks * (lengths <= 1)).sum(axis=0)
         # Packing buffers are used one after another, so the largest counts.
-        # In passing there are only one of its panels and the next one.
-        panels = np.where(self._in_passing, 2.0 * self._target.matrix_columns, np.inf)
+        # In passing there are only one of its panels, what is packed of it, and the next one.
+        panels = np.where(self._in_passing, 3.0 * self._target.matrix_columns, np.inf)
         packed = [
             np.minimum(spans[columns], most) * spans[contracted]
             for (_, columns, contracted), most in zip(self._products, panels, strict=True)
