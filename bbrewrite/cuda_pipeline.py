@@ -22,12 +22,13 @@ from bbrewrite.codegen.cuda.program import CudaSource, print_cuda
 from bbrewrite.codegen.cuda.project import cuda_project_files
 from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.emulate.program import EmulatedProgram
+from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lower.bounds import check_bounds
 from bbrewrite.memory import check_memory
-from bbrewrite.pipeline import Fusion, Prepared, RunResult, fuse
+from bbrewrite.pipeline import Prepared, RunResult
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.target import Target
 from bbrewrite.request import Request

@@ -18,8 +18,8 @@ from time import perf_counter
 
 import numpy as np
 
+from bbrewrite.fusion import Fusion, fuse, snapshot_plans
 from bbrewrite.inputs import draw_inputs
-from bbrewrite.pipeline import Fusion, fuse, snapshot_plans
 from bbrewrite.plan.plans import Plan
 from bbrewrite.request import make_request, read_program
 from bbrewrite.resources import resource_directory

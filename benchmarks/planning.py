@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bbrewrite.core.spans import Source
+from bbrewrite.fusion import fuse
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse
 from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules

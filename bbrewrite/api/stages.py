@@ -15,11 +15,11 @@ from bbrewrite.core.arrays import ArrayProgram
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.terms import Read, walk
+from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.limits import checked_threads
-from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.target import Target
 from bbrewrite.request import Program, make_request

@@ -9,8 +9,8 @@ import click
 from rich.console import Console
 
 from bbrewrite.candidates.cover import Chosen
+from bbrewrite.fusion import Fusion
 from bbrewrite.lang.diagnostics import counted
-from bbrewrite.pipeline import Fusion
 
 # Programs of more definitions than this are not printed in full.
 MOST_SHOWN = 16

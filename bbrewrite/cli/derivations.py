@@ -7,8 +7,8 @@ from collections.abc import Callable
 from bbrewrite.explain.abbreviate import Abbreviator
 from bbrewrite.explain.checking import StepChecker, Verdict
 from bbrewrite.explain.derivation import Derivation, Step, derive
+from bbrewrite.fusion import Fusion
 from bbrewrite.lang.diagnostics import counted
-from bbrewrite.pipeline import Fusion
 from bbrewrite.rules.rules import Rule
 
 type CheckedSteps = list[tuple[Step, Verdict]]

@@ -18,8 +18,8 @@ from bbrewrite.explain.checking import Verdict
 from bbrewrite.explain.derivation import Step
 from bbrewrite.explain.statistics import RuleStatistics, rule_statistics
 from bbrewrite.explain.why_not import Answer, Failure, Investigation, find_rule, why_not
+from bbrewrite.fusion import Fusion, Snapshot, candidate_movements
 from bbrewrite.lang.diagnostics import counted
-from bbrewrite.pipeline import Fusion, Snapshot, candidate_movements
 from bbrewrite.resources import resource_directory
 
 _MOST_PLACES = 5

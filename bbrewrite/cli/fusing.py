@@ -14,8 +14,8 @@ from bbrewrite.cli.json_report import fusion_json
 from bbrewrite.cli.report import print_fusion
 from bbrewrite.cli.writing import make_directory, told_of_faults
 from bbrewrite.codegen.cpp.project import project_files
+from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
-from bbrewrite.pipeline import Fusion, fuse
 
 
 def fuse_command(

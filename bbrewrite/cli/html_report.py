@@ -9,10 +9,10 @@ from bbrewrite.cli.report import movement_rows
 from bbrewrite.cli.writing import told_of_faults
 from bbrewrite.core.printing import print_shared_program
 from bbrewrite.explain.derivation import Derivation
+from bbrewrite.fusion import Fusion
 from bbrewrite.picture.build import picture_of
 from bbrewrite.picture.page import DerivationStep, DerivationText, Form, Page, render
 from bbrewrite.picture.svg import draw
-from bbrewrite.pipeline import Fusion
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.printing import print_kernel_program
 

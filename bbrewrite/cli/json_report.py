@@ -8,7 +8,8 @@ from statistics import median
 from typing import Any
 
 from bbrewrite.cli.candidates import candidates_json
-from bbrewrite.pipeline import Fusion, RunResult
+from bbrewrite.fusion import Fusion
+from bbrewrite.pipeline import RunResult
 
 
 def run_json(result: RunResult, import_ms: float, parse_ms: float) -> str:

@@ -14,8 +14,9 @@ from rich.console import Console
 
 from bbrewrite.cli.candidates import is_shown_in_full, print_candidates
 from bbrewrite.cli.wrapping import wrapped
+from bbrewrite.fusion import Fusion, Movement
 from bbrewrite.lang.diagnostics import counted
-from bbrewrite.pipeline import Fusion, Movement, RunResult
+from bbrewrite.pipeline import RunResult
 from bbrewrite.plan.planner import Plan
 from bbrewrite.plan.printing import print_kernels
 from bbrewrite.timing import spread

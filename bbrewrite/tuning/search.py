@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from bbrewrite.codegen.cpp.program import Source, print_programs
 from bbrewrite.core.arrays import ArrayProgram
+from bbrewrite.fusion import Fusion, fuse, plan_space
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, counted
 from bbrewrite.memory import check_memory
-from bbrewrite.pipeline import Fusion, fuse, plan_space
 from bbrewrite.plan.plans import Plan
 from bbrewrite.request import Request
 from bbrewrite.runtime.library import CompiledProgram

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bbrewrite.core.spans import Source
+from bbrewrite.fusion import fuse
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse
 from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from bbrewrite.codegen.cuda.program import CudaSource, print_cuda
 from bbrewrite.core.spans import Source
 from bbrewrite.emulate.program import EmulatedProgram
+from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.target import gpu_target
 from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory

@@ -283,7 +283,7 @@ def test_what_was_compiled_is_remembered(tmp_path: Path, monkeypatch: pytest.Mon
     path.write_text(LINEAR, encoding="utf-8")
     # Another process needs no compiler. It starts within milliseconds, so it imports neither the stages nor what of
     # Python takes as long as all the rest.
-    stages = "cli|codegen|egraph|interpret|lower|pipeline|plan|request|rules|tuning|verify"
+    stages = "cli|codegen|egraph|fusion|interpret|lower|pipeline|plan|request|rules|tuning|verify"
     slow = "argparse|click|dataclasses|difflib|egglog|hashlib|inspect|json|lark|ml_dtypes|tempfile"
     script = (
         "import re, sys, numpy, bbrewrite;"

@@ -23,9 +23,10 @@ from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.spans import Source
+from bbrewrite.fusion import Fusion, fuse
+from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Fusion, draw_inputs, fuse
 from bbrewrite.plan.plans import Plan
 from bbrewrite.request import Request, make_request
 from bbrewrite.resources import resource_directory

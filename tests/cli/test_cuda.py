@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bbrewrite.codegen.cuda.program import print_cuda
-from bbrewrite.pipeline import fuse
+from bbrewrite.fusion import fuse
 from bbrewrite.plan.target import gpu_target
 from bbrewrite.request import make_request, read_program
 from bbrewrite.rules.load import load_rules

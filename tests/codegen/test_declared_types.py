@@ -19,9 +19,9 @@ from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.codegen.cuda.program import print_cuda
 from bbrewrite.core.spans import Source
 from bbrewrite.emulate.program import EmulatedProgram
+from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.target import gpu_target
 from bbrewrite.request import make_request

@@ -14,8 +14,8 @@ from bbrewrite.codegen.steps import FirstOrLater, walk_steps
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.spans import Source
 from bbrewrite.core.terms import Number
+from bbrewrite.fusion import fuse
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Statement, Update
 from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory

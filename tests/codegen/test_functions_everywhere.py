@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bbrewrite.core.spans import Source
+from bbrewrite.fusion import fuse
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, prepare_cpp
+from bbrewrite.pipeline import prepare_cpp
 from bbrewrite.request import make_request
 from bbrewrite.rules.load import parse_rules
 

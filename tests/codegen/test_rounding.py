@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from bbrewrite.core.spans import Source
+from bbrewrite.fusion import fuse
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, prepare_cpp
+from bbrewrite.pipeline import prepare_cpp
 from bbrewrite.request import make_request
 from bbrewrite.rules.load import load_rules, parse_rules
 from bbrewrite.rules.rules import RuleSet

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from bbrewrite.core.spans import Source
+from bbrewrite.fusion import fuse
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, run
+from bbrewrite.pipeline import run
 from bbrewrite.request import Request, make_request
 from bbrewrite.rules.load import parse_rules
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bbrewrite.cli.derivations import CheckedDerivations
 from bbrewrite.core.terms import Apply, Number
 from bbrewrite.explain.checking import StepChecker
-from bbrewrite.pipeline import fuse
+from bbrewrite.fusion import fuse
 from bbrewrite.request import make_request, read_program
 from tests.explain.derivations import check_derivations, explain, verdicts, with_sides_changed
 from tests.lower.random_programs import programs

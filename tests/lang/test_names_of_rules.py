@@ -7,9 +7,10 @@ import pytest
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.printing import print_shared_program
 from bbrewrite.core.spans import Source
+from bbrewrite.fusion import fuse
 from bbrewrite.lang.diagnostics import InputError
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, run
+from bbrewrite.pipeline import run
 from bbrewrite.request import make_request
 from tests.plan.pipelines import shipped_rules
 

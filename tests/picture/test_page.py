@@ -14,11 +14,11 @@ import pytest
 from bbrewrite.cli.derivations import CheckedDerivations
 from bbrewrite.cli.html_report import html_report
 from bbrewrite.core.programs import Role
+from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.picture.build import picture_of
 from bbrewrite.picture.graph import VertexKind
 from bbrewrite.picture.page import DerivationStep, DerivationText, Form, Page, render
 from bbrewrite.picture.svg import draw
-from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.request import make_request, read_program
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules

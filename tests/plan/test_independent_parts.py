@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bbrewrite.core.spans import Source
+from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.printing import print_kernel_program
 from bbrewrite.request import make_request
 from tests.plan.pipelines import shipped_rules

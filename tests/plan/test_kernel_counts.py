@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bbrewrite.pipeline import Fusion, fuse, run
+from bbrewrite.fusion import Fusion, fuse
+from bbrewrite.pipeline import run
 from bbrewrite.request import make_request, read_program
 from tests.cli.conftest import ROOT
 from tests.plan.pipelines import shipped_rules

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from bbrewrite.core.spans import Source
 from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
+from bbrewrite.fusion import fuse, snapshot_plans
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse, snapshot_plans
 from bbrewrite.plan import planner
 from bbrewrite.plan.extraction.assemble import kernel_term
 from bbrewrite.plan.extraction.extract import extract
@@ -95,7 +95,7 @@ def test_a_large_program_has_the_same_plan_in_every_process() -> None:
     script = (
         "from bbrewrite.core.spans import Source\n"
         "from bbrewrite.lang.programs import parse_program\n"
-        "from bbrewrite.pipeline import fuse\n"
+        "from bbrewrite.fusion import fuse\n"
         "from bbrewrite.plan.printing import print_kernel_program\n"
         "from bbrewrite.request import make_request\n"
         "from benchmarks.large_programs import random_graph\n"

@@ -9,8 +9,8 @@ import pytest
 
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.spans import Source
+from bbrewrite.fusion import fuse
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.request import make_request
 from bbrewrite.rules.rules import RuleSet

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from bbrewrite.fusion import fuse
 from bbrewrite.lang.diagnostics import InputError
-from bbrewrite.pipeline import fuse
 from bbrewrite.plan.alternatives import PlanSpace
 from bbrewrite.tuning import search
 from bbrewrite.tuning.search import Tuned, tune

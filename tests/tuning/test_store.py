@@ -13,7 +13,8 @@ import pytest
 import bbrewrite
 from bbrewrite.api import stages
 from bbrewrite.api.record import CompileRequest
-from bbrewrite.pipeline import Fusion, fuse, plan_space, run
+from bbrewrite.fusion import Fusion, fuse, plan_space
+from bbrewrite.pipeline import run
 from bbrewrite.plan.choices import PlanChoice
 from bbrewrite.plan.plans import Plan
 from bbrewrite.request import Request

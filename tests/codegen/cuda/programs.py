@@ -24,10 +24,10 @@ from bbrewrite.core.spans import Source
 from bbrewrite.core.types import Typing
 from bbrewrite.emulate.machine import Schedule
 from bbrewrite.emulate.program import EmulatedProgram, EmulatedRun
+from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.costs.cost import NestCosts
 from bbrewrite.plan.costs.events import summarise
 from bbrewrite.plan.kernel import Kernel

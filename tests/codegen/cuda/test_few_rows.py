@@ -11,9 +11,9 @@ import pytest
 from bbrewrite.codegen.cuda.program import print_cuda
 from bbrewrite.core.spans import Source
 from bbrewrite.emulate.program import EmulatedProgram
+from bbrewrite.fusion import fuse
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse
 from bbrewrite.request import make_request
 from bbrewrite.verify.exact import evaluate_exactly
 from tests.codegen.cuda.programs import element_of, nvcc, relative_error, rounded_to_tf32, target_of

@@ -7,9 +7,9 @@ import pytest
 from bbrewrite.codegen.cuda.program import print_cuda
 from bbrewrite.core.spans import Source
 from bbrewrite.emulate.program import EmulatedProgram
+from bbrewrite.fusion import fuse
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import fuse
 from bbrewrite.plan.target import gpu_target
 from bbrewrite.request import Request, make_request
 from bbrewrite.verify.exact import evaluate_exactly

@@ -14,10 +14,10 @@ import pytest
 from bbrewrite.codegen.cuda.program import CudaSource, print_cuda
 from bbrewrite.core.spans import Source
 from bbrewrite.emulate.program import EmulatedProgram
+from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
-from bbrewrite.pipeline import Fusion, fuse
 from bbrewrite.plan.kernel import Loop, walk_statements
 from bbrewrite.request import make_request
 from bbrewrite.verify.exact import evaluate_exactly
