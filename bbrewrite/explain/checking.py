@@ -176,13 +176,20 @@ def _exact(term: Term) -> Term:
 
 
 def _entries(value: Value) -> list[float]:
+    """All entries in one order, whether a value is a pair of lists or a list of pairs: these are equal."""
+    return list(itertools.chain.from_iterable(_sides(value)))
+
+
+def _sides(value: Value) -> list[list[float]]:
+    """The entries of each side of nested pairs."""
     match value:
         case BlockList(_, items):
-            return list(itertools.chain.from_iterable(map(_entries, items)))
+            sides = zip(*map(_sides, items), strict=True)
+            return [list(itertools.chain.from_iterable(side)) for side in sides]
         case ValuePair(first, second):
-            return [*_entries(first), *_entries(second)]
+            return [*_sides(first), *_sides(second)]
         case _:
-            return [float(entry) for entry in np.asarray(value).ravel()]
+            return [[float(entry) for entry in np.asarray(value).ravel()]]
 
 
 def _paired(left: list[float], right: list[float]) -> list[tuple[float, float]]:

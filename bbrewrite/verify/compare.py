@@ -145,6 +145,8 @@ def compare_output(
             f"{output} departs from float64 at {{}}, fused and unfused alike: {cause} overflows{where}",
         ),
     ]
+    if unfused_error >= 1:
+        remarks.append(f"{output} unfused departs from float64 by more than its largest value, so it allows anything")
     excusable = allowances[overflow.element] if overflow is not None and bool(excused.any()) else 0.0
     return OutputComparison(
         output,

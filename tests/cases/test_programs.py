@@ -207,6 +207,68 @@ def _mixed_norms() -> Case:
     return Case("grouped_norms", text, {"X": x, "scale": scale}, expected)
 
 
+def _rows_that_do_not_lie_dense() -> Case:
+    """Results whose last axis is no block's, in every order of axes."""
+    text = """
+    index b = 2, m = 37, n = 5
+    input X[b, m, n] : f32
+    u[n] = mean[b, m](X[b, m, n])
+    v[n] = mean[b, m]((X[b, m, n] - u[n])^2)
+    output A[b, m, n] = relu((X[b, m, n] - u[n]) * rsqrt(v[n] + 1e-5))
+    output B[m, n, b] = softmax[m](X[b, m, n])
+    output C[n, b, m] = X[b, m, n] - max[n](X[b, m, n])
+    output D[b, n, m] = X[b, m, n] * 2
+    output E[n, m, b] = X[b, m, n] - u[n]
+    output F[m, b, n] = softmax[m](X[b, m, n] * 2)
+    """
+    x = _drawn(2, 37, 5)
+
+    def softmax(s: np.ndarray) -> np.ndarray:
+        e = np.exp(s - s.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    centred = x - x.mean((0, 1))
+    expected = {
+        "A": np.maximum(centred / np.sqrt(x.var((0, 1)) + 1e-5), 0),
+        "B": softmax(x).transpose(1, 2, 0),
+        "C": (x - x.max(2, keepdims=True)).transpose(2, 0, 1),
+        "D": 2 * x.transpose(0, 2, 1),
+        "E": centred.transpose(2, 1, 0),
+        "F": softmax(2 * x).transpose(1, 0, 2),
+    }
+    return Case("rows_that_do_not_lie_dense", text, {"X": x}, expected)
+
+
+def _channels_last() -> Case:
+    """Statistics of each channel over batch and places, with channels last."""
+    text = """
+    index b = 2, y = 14, x = 9, c = 5
+    input X[b, y, x, c] : f32
+    weight g[c] : f32
+    u[c] = mean[b, y, x](X[b, y, x, c])
+    v[c] = mean[b, y, x]((X[b, y, x, c] - u[c])^2)
+    output Y[b, y, x, c] = relu((X[b, y, x, c] - u[c]) * rsqrt(v[c] + 1e-5) * g[c])
+    """
+    x, g = _drawn(2, 14, 9, 5), _drawn(5)
+    expected = np.maximum((x - x.mean((0, 1, 2))) / np.sqrt(x.var((0, 1, 2)) + 1e-5) * g, 0)
+    return Case("channels_last", text, {"X": x, "g": g}, {"Y": expected})
+
+
+def _heads_last() -> Case:
+    """Attention over keys and values whose heads are the last axis but one, with weights whose heads are the last."""
+    text = """
+    index b = 2, m = 40, n = 50, h = 3, d = 16
+    input Q[b, m, h, d], K[b, n, h, d] : f32
+    S[b, h, m, n] = sum[d](Q[b, m, h, d] * K[b, n, h, d]) / 4
+    output P[b, m, n, h] = softmax[n](S[b, h, m, n])
+    output L[m, h, b] = logsumexp[n](S[b, h, m, n])
+    """
+    q, k = _drawn(2, 40, 3, 16), _drawn(2, 50, 3, 16)
+    e = np.exp(np.einsum("bmhd,bnhd->bmnh", q, k) / 4)
+    expected = {"P": e / e.sum(2, keepdims=True), "L": np.log(e.sum(2)).transpose(1, 2, 0)}
+    return Case("heads_last", text, {"Q": q, "K": k}, expected)
+
+
 CASES = Cases(
     [
         _batches_and_scalars(),
@@ -219,6 +281,9 @@ CASES = Cases(
         _ranks_and_prefix_sums(),
         _single_positions(),
         _mixed_norms(),
+        _rows_that_do_not_lie_dense(),
+        _channels_last(),
+        _heads_last(),
     ]
 )
 

@@ -48,6 +48,13 @@ def test_eight_times_the_unfused_error_and_an_allowance_are_right() -> None:
     assert not _judge([1.003], [1.0], [1.0], Element.F16).ok
 
 
+def test_it_is_said_where_the_unfused_program_is_no_measure() -> None:
+    found = _judge([7.0], [1e30], [1.0])
+    assert found.ok
+    assert found.remarks == ("O unfused departs from float64 by more than its largest value, so it allows anything",)
+    assert not _judge([1.5], [1.5], [1.0]).remarks
+
+
 def test_equal_infinities_and_nans_agree() -> None:
     found = _judge([_INF, -_INF, _NAN, 1], [_INF, -_INF, _NAN, 1], [_INF, -_INF, _NAN, 1])
     assert found.ok

@@ -83,9 +83,15 @@ t = sum[m, n](A[m, n] * lam)
 output Y[m, n] = A[m, n] * t / lam
 output z = t + lam
 """
+PAIRS_IN_LOOPS = """program p
+index b = 3, m = 20
+input X[b, m] : f32
+output P[b, m] = X[b, m] * 2
+output Q[b, m] = X[b, m] - 3
+"""
 
 
-@pytest.mark.parametrize("text", [SIBLINGS, SCALARS], ids=["siblings", "scalars"])
+@pytest.mark.parametrize("text", [SIBLINGS, SCALARS, PAIRS_IN_LOOPS], ids=["siblings", "scalars", "pairs_in_loops"])
 def test_several_outputs(text: str) -> None:
     explained = explain(text, shipped_rules())
     assert len(explained.derivations) == 2

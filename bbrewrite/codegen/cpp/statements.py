@@ -223,7 +223,7 @@ class StepPrinter(EntryLoops):
         axes = self._axes(first.target)
         is_streamed = not others and len(axes) == 2 and self._span is None and first.target in self._streamed
         if isinstance(first, Assign) and is_streamed:
-            return self._written_row(first, axes, rows.behind is not None)
+            return self._written_row(first, axes, rows.behind == first)
         end = last if isinstance(last, Assign) and self._rounds(last) else None
         assigned = [step for step in one.steps if isinstance(step, Assign) and step not in (rounded, end)]
         printed: list[tuple[EntryPrinter, str]] = []

@@ -39,10 +39,18 @@ from bbrewrite.plan.kernel import Kernel
 
 
 def streamable(steps: tuple[Step, ...], kernel: Kernel) -> frozenset[Tensor]:
-    """The results that may be stored past the caches: arithmetic, not memory, limits a kernel with products."""
+    """The results that may be stored past the caches, row by row, where rows lie dense: arithmetic, not memory, limits
+    a kernel with products.
+    """
     if any(isinstance(step, Product) for step in walk_steps(steps)):
         return frozenset()
-    return frozenset(tensor for tensor in kernel.writes if tensor.role is Role.OUTPUT and tensor not in kernel.reads)
+    return frozenset(
+        tensor
+        for tensor in kernel.writes
+        if tensor.role is Role.OUTPUT
+        and tensor not in kernel.reads
+        and any(map(kernel.indices.is_blocked, tensor.indices[-1:]))
+    )
 
 
 def overlapping(
