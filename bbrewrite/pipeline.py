@@ -19,18 +19,17 @@ from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.inputs import draw_inputs
 from bbrewrite.interpret.kernels import run_kernels
-from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.memory import check_local_memory, check_memory
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.masks.skipped_blocks import skipped_blocks
 from bbrewrite.request import Request
-from bbrewrite.resources import cache_directory
 from bbrewrite.runtime.apart import begin_products
 from bbrewrite.runtime.library import CompiledProgram
 from bbrewrite.runtime.module import build_all, signature_of
 from bbrewrite.timing import run_in_turns, timed
 from bbrewrite.verify.compare import Comparison, compare_outputs
 from bbrewrite.verify.exact import evaluate_exactly
+from bbrewrite.writable_cache import writable_cache
 
 type Array = npt.NDArray[Any]
 type Executable = Callable[[], dict[str, Array]]
@@ -118,14 +117,8 @@ def prepare_cpp(fusion: Fusion, arrays: Mapping[str, Array]) -> Prepared:
     )
 
     def load() -> list[CompiledProgram]:
-        try:
+        with writable_cache():
             libraries = build_all(sources)
-        except OSError as error:
-            message = (
-                f"the cache of compiled kernels, {cache_directory()}, cannot be written: {error.strerror or error}"
-            )
-            hint = "name another directory in the environment variable BBREWRITE_CACHE_DIR"
-            raise InputError([Diagnostic("cache", message, hint=hint)]) from None
         return [
             CompiledProgram(signature_of(program, source.entry_points[0]), library)
             for program, source, library in zip(programs, sources, libraries, strict=True)

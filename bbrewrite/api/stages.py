@@ -29,6 +29,7 @@ from bbrewrite.runtime.cache import TUNED, noted
 from bbrewrite.runtime.compiler import find_compiler
 from bbrewrite.runtime.module import build, signature_of
 from bbrewrite.tuning.store import tuning_key
+from bbrewrite.writable_cache import writable_cache
 
 type Array = npt.NDArray[Any]
 
@@ -75,7 +76,9 @@ def compile_for_cpp(request: CompileRequest) -> Compiled:
     source = print_programs([planned.kernels], planned.fusion.request.rules.table, prepare=request.packed)
     record = record_of(planned, source.entry_points[0])
     tuning = {key: noted(TUNED, key) for key in planned.tuning_keys}
-    return Compiled(record, build(source, find_compiler()), tuning)
+    with writable_cache():
+        library = build(source, find_compiler())
+    return Compiled(record, library, tuning)
 
 
 def plan_for_numpy(request: CompileRequest) -> tuple[Record, NumpyRunner]:

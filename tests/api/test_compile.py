@@ -275,6 +275,13 @@ def test_threads_may_call_one_program() -> None:
     assert not wrong
 
 
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(InputError, match=r"file/cache, cannot be written: (?s:.*)BBREWRITE_CACHE_DIR"):
+        bbrewrite.compile(LINEAR)
+
+
 def test_what_was_compiled_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path))
     arrays = _arrays(6, 8, 5)
