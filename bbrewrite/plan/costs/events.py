@@ -257,7 +257,9 @@ class _Summary:
             columns = self._typing.block(term.operands[1]).axes[0]
             product = place.event(2.0, (rows, columns, contracted))
             self._flops.append(product)
-            is_narrow, in_passing = self._is_narrow(*term.operands), self._is_packed_in_passing(term.operands[1])
+            is_narrow = self._is_narrow(*term.operands)
+            # Operands of narrow products are packed in pairs of rows.
+            in_passing = not is_narrow and self._is_packed_in_passing(term.operands[1])
             fetched = self._fetched(term.operands[1]) if in_passing else None
             self._products.append(product._replace(is_narrow=is_narrow, in_passing=in_passing, block=fetched))
             # The second operand is packed on load, the first written to a block where it is none in memory. Columns
