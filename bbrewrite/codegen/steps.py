@@ -6,8 +6,8 @@ any target prints steps; `flatten.py` makes them from a kernel's statements. Not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
@@ -266,6 +266,19 @@ class FlatKernel:
     single_entries: frozenset[str] = frozenset()
     row_pairs: frozenset[str] = frozenset()
     streamed: frozenset[Tensor] = frozenset()
+
+
+def with_body(
+    step: Step, loops: tuple[str, ...], visit: Callable[[tuple[Step, ...], tuple[str, ...]], tuple[Step, ...]]
+) -> Step:
+    """A step inside loops over these indices, with its body as `visit` makes it of the body and the loops around it."""
+    match step:
+        case Repeat(index, body):
+            return replace(step, body=visit(body, (*loops, index)))
+        case WhereEmpty(_, body):
+            return replace(step, body=visit(body, loops))
+        case _:
+            return step
 
 
 def inner_steps(step: Step) -> tuple[Step, ...]:

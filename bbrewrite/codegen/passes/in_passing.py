@@ -18,13 +18,12 @@ from bbrewrite.codegen.steps import (
     PackedInPassing,
     PackedOperand,
     Product,
-    Repeat,
     Step,
-    WhereEmpty,
     kept_element,
     leaf_name,
     packed_operands,
     walk_steps,
+    with_body,
 )
 from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
@@ -74,12 +73,8 @@ class _InPassing:
                     continue
                 case Product(right=PackedOperand(name)) if name in passing:
                     step = replace(step, right=passing[name])
-                case Repeat(index, body):
-                    step = replace(step, body=self.visit(body, (*loops, index)))
-                case WhereEmpty(_, body):
-                    step = replace(step, body=self.visit(body, loops))
                 case _:
-                    pass
+                    step = with_body(step, loops, self.visit)
             result.append(step)
         return tuple(result)
 

@@ -17,10 +17,9 @@ from bbrewrite.codegen.steps import (
     Pack,
     PackedOperand,
     Product,
-    Repeat,
     Step,
-    WhereEmpty,
     packed_operands,
+    with_body,
 )
 from bbrewrite.core.elements import Element
 from bbrewrite.core.terms import Read
@@ -68,12 +67,8 @@ class _Keeper:
                     step = _from(kept, step)
                 case FirstOrLater(index, first, later):
                     step = FirstOrLater(index, *(tuple(_from(kept, inner) for inner in one) for one in (first, later)))
-                case Repeat(index, body):
-                    step = replace(step, body=self.visit(body, (*loops, index)))
-                case WhereEmpty(_, body):
-                    step = replace(step, body=self.visit(body, loops))
                 case _:
-                    pass
+                    step = with_body(step, loops, self.visit)
             result.append(step)
         return tuple(result)
 
