@@ -113,12 +113,6 @@ def test_the_report_says_what_was_saved_and_whether_it_is_right(
     assert max(map(len, table.splitlines())) <= 80
 
 
-def test_a_second_run_finds_what_the_first_compiled(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
-    arguments = ["run", rules, scaled_sum, "--size", "m=9", "--json"]
-    bbrewrite(*arguments)
-    assert json.loads(bbrewrite(*arguments).stdout)["ms"]["compile"] < 300
-
-
 def test_block_sizes_are_kept(bbrewrite: Command, rules: Path, scaled_sum: Path) -> None:
     result = bbrewrite("run", rules, scaled_sum, "--target", "numpy", "--size", "m=100", "--block", "m=24")
     assert result.exit_code == 0, result.output

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 
 import pytest
 
@@ -19,13 +19,11 @@ def _process(*arguments: object, **options: object) -> subprocess.CompletedProce
     return subprocess.run([*_COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
 
 
-def test_help_is_quick_and_imports_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy() -> None:
     heavy = ("numpy", "egglog", "lark", "rich")
     program = f"import sys; import bbrewrite.cli.main; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
-    start = monotonic()
     assert _process("--help").returncode == 0
-    assert monotonic() - start < 2  # on a machine that does much else besides
 
 
 def test_json_is_all_there_is_on_standard_output(rules: Path, scaled_sum: Path) -> None:
