@@ -20,12 +20,13 @@ from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.egraph.view import FrozenGraph, SaturationReport, united_reports
 from bbrewrite.garbage import rare_collections
+from bbrewrite.host import host_target
 from bbrewrite.plan.alternatives import PlanSpace
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.scheduling.schedules import KnownSchedules, Schedules
-from bbrewrite.plan.target import Target, host_target
+from bbrewrite.plan.target import Target
 from bbrewrite.request import Request
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.timing import timed

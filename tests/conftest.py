@@ -1,5 +1,5 @@
-"""No test sees what was measured on this machine, by `target --measure` or by tuning: plans are for the description
-that ships, and the model's own. What tests compile stays in a cache of their own.
+"""No test sees what machine this is, or what was measured on it by `target --measure` or by tuning: plans are for the
+description that ships, as it stands, and the model's own. What tests compile stays in a cache of their own.
 
 Of several workers each takes whole files: the tests of one share what they plan, compile and run.
 """
@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
+from bbrewrite.host import measured_host_file, shipped_host_file
 from bbrewrite.resources import cache_directory
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_measured_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _one_machine_everywhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BBREWRITE_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
+        measured_host_file().parent.mkdir()
+        measured_host_file().write_text(shipped_host_file().read_text(encoding="utf-8"), encoding="utf-8")
         patch.setenv("BBREWRITE_CACHE_DIR", str(cache_directory() / "tests"))
         yield
 

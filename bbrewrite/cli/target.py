@@ -10,24 +10,23 @@ import click
 
 from bbrewrite.cli.asking import progress
 from bbrewrite.cli.writing import told_of_faults
-from bbrewrite.plan.target import host_file, load_target, measured_host_file, print_target
-from bbrewrite.resources import resource_directory
+from bbrewrite.host import host_target, measured_host_file, shipped_host_file, unmeasured_host
+from bbrewrite.plan.target import print_target
 from bbrewrite.runtime.library import default_threads
 from bbrewrite.runtime.probe import measured_target
 
 
 def target_command(measure: bool, threads: int | None) -> None:
     """Prints the host's description, with `measure` after it was measured and written. Raises InputError."""
-    path = host_file()
+    path = measured_host_file()
     if not measure:
-        click.echo(f"# {path}")
-        click.echo(print_target(load_target(path)), nl=False)
+        shipped = f"{shipped_host_file()}, with the caches and vectors of this machine"
+        click.echo(f"# {path if path.is_file() else shipped}")
+        click.echo(print_target(host_target()), nl=False)
         return
-    shipped = load_target(resource_directory("targets") / path.name)
     with progress() as step:
         step("measuring this machine")
-        text = print_target(measured_target(shipped, threads or default_threads()))
-    path = measured_host_file()
+        text = print_target(measured_target(unmeasured_host(), threads or default_threads()))
     _write(
         path,
         "# This machine, as `bbrewrite target --measure` found it. Without this file, what is shipped is used.\n"

@@ -1,4 +1,6 @@
-"""Target descriptions: the machine as the cost model sees it, read from `targets/*.toml` or the user's own file."""
+"""Target descriptions: the machine as the cost model sees it, read from `targets/*.toml` or the user's own file. Which
+of them describes the machine that this runs on is `host.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
-from bbrewrite.resources import configuration_directory, resource_directory
-
-HOST_FILE = "host.toml"
-
-_NARROW_RATE = 2.0
+from bbrewrite.resources import resource_directory
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,8 @@ class Gpu:
 @dataclass(frozen=True)
 class Target:
     """A machine with two or more memory tiers, nearest first. Rates are per second and, where not said otherwise, of
-    one processor.
+    one processor. `narrow_product_rate` says how many times as fast products are of which both operands are bf16; the
+    rate of a GPU's tensor cores is that of 16 bits.
     """
 
     name: str
@@ -70,14 +69,8 @@ class Target:
     matrix_columns: int
     accumulators_to_hide_latency: float
     packing_operations: float
+    narrow_product_rate: float = 1.0
     gpu: Gpu | None = None
-
-    @property
-    def narrow_product_rate(self) -> float:
-        """How many times as fast products are of which both operands are bf16. The rate of a GPU's tensor cores is that
-        of 16 bits.
-        """
-        return _NARROW_RATE if self.gpu is None else 1.0
 
     @property
     def local_capacity_bytes(self) -> float:
@@ -131,6 +124,7 @@ def read_target(text: str) -> Target:
         matrix_columns=data["matrix_unit"]["columns"],
         accumulators_to_hide_latency=data["matrix_unit"]["accumulators_to_hide_latency"],
         packing_operations=data["matrix_unit"]["packing_operations"],
+        narrow_product_rate=data["matrix_unit"].get("narrow_product_rate", 1.0),
         gpu=Gpu(**data["gpu"]) if "gpu" in data else None,
     )
 
@@ -155,23 +149,8 @@ def print_target(target: Target) -> str:
     lines += [f"columns = {target.matrix_columns}"]
     lines += [f"accumulators_to_hide_latency = {target.accumulators_to_hide_latency:.3g}"]
     lines += [f"packing_operations = {target.packing_operations:.3g}"]
+    lines += [f"narrow_product_rate = {target.narrow_product_rate:.3g}"]
     return "\n".join(lines) + "\n"
-
-
-def measured_host_file() -> Path:
-    """Where `bbrewrite target --measure` writes what it finds."""
-    return configuration_directory() / "targets" / HOST_FILE
-
-
-def host_file() -> Path:
-    """The description of the machine that runs generated C++: as measured, or else as shipped."""
-    measured = measured_host_file()
-    return measured if measured.is_file() else resource_directory("targets") / HOST_FILE
-
-
-def host_target() -> Target:
-    """The machine that runs generated C++."""
-    return load_target(host_file())
 
 
 def gpu_target(architecture: str, tf32: bool = False) -> Target:

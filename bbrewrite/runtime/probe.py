@@ -1,13 +1,11 @@
-"""Measures the machine that runs generated C++: rates and sizes as the cost model counts them.
-
-`targets/cpp/probe.cpp` does the timing; sizes of caches are what the system tells, or else those that are known.
+"""Measures the machine that runs generated C++: rates as the cost model counts them. `targets/cpp/probe.cpp` does the
+timing; what is known without is in `host.py`.
 """
 
 from __future__ import annotations
 
 import ctypes
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -17,20 +15,16 @@ from bbrewrite.runtime.cache import cached_product, content_key
 from bbrewrite.runtime.compiler import find_compiler
 
 _LIBRARY = "probe.so"
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
-# So much of a cache is worked in: others use the rest, more of one that they share.
-_SHARE_OF_OWN, _SHARE_OF_SHARED = 0.95, 0.6
 _BEYOND_CACHES = 4.0  # times the largest cache: what certainly lies in memory
 _LEAST_BEYOND = 256e6
-_FIRST_TIER = 4  # where the rates of tiers begin among what is found
+_FIRST_TIER = 6  # where the rates of tiers begin among what is found
 
 
 def measured_target(known: Target, threads: int) -> Target:
-    """The target with this machine's rates and sizes. Raises CompilerMissing."""
-    tiers = _with_sizes(known.memory)
+    """The target, of which the sizes of memory are this machine's, with its rates too. Raises CompilerMissing."""
+    tiers = known.memory
     found = _probe(threads, [_working_set(tier, tiers, threads) for tier in tiers])
-    launch, product, vector, lanes = (float(value) for value in found[:_FIRST_TIER])
+    launch, product, vector, lanes, rows, columns = (float(value) for value in found[:_FIRST_TIER])
     rates = [float(rate) for rate in found[_FIRST_TIER:]]
     return replace(
         known,
@@ -44,7 +38,8 @@ def measured_target(known: Target, threads: int) -> Target:
         vector_lanes=round(lanes),
         vector_operations_per_second=vector,
         matrix_flops_per_second=product,
-        matrix_columns=round(known.matrix_columns * lanes / known.vector_lanes),
+        matrix_rows=round(rows),
+        matrix_columns=round(columns),
     )
 
 
@@ -68,33 +63,9 @@ def _probe(threads: int, sizes: list[float]) -> np.ndarray[tuple[int], np.dtype[
     return found
 
 
-def _with_sizes(tiers: tuple[MemoryTier, ...]) -> tuple[MemoryTier, ...]:
-    """The tiers with the sizes of this machine's caches of their names, L2 and L3."""
-    caches = cache_sizes(_CACHES)
-    return tuple(
-        replace(tier, capacity_bytes=caches[tier.name] * (_SHARE_OF_SHARED if tier.shared else _SHARE_OF_OWN))
-        if tier.name in caches
-        else tier
-        for tier in tiers
-    )
-
-
 def _working_set(tier: MemoryTier, tiers: tuple[MemoryTier, ...], threads: int) -> float:
     """Bytes of one thread that lie in a tier and in none before it."""
     smaller = [other.capacity_bytes for other in tiers if other.capacity_bytes < tier.capacity_bytes]
     if tier.capacity_bytes == float("inf"):
         return max(_BEYOND_CACHES * max(smaller, default=0.0), _LEAST_BEYOND) / threads
     return tier.capacity_bytes / 2 / (threads if tier.shared else 1)
-
-
-def cache_sizes(directory: Path) -> dict[str, int]:
-    """The size of every level of data cache by name, such as L2, as Linux tells it; nothing where it does not."""
-    found: dict[str, int] = {}
-    for entry in sorted(directory.glob("index*")):
-        try:
-            level, kind, size = ((entry / name).read_text().strip() for name in ("level", "type", "size"))
-            if kind != "Instruction":
-                found[f"L{int(level)}"] = int(size.rstrip("KMG")) * _UNITS.get(size[-1:], 1)
-        except (OSError, ValueError):
-            continue
-    return found

@@ -4,7 +4,7 @@
 #include <omp.h>
 #include <stddef.h>
 
-#if defined(__AVX512BF16__)
+#if defined(__FMA__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -20,6 +20,17 @@ constexpr int bytes = 16;
 constexpr int lanes = bytes / sizeof(float);
 typedef float vec __attribute__((vector_size(bytes)));
 volatile float sink;
+
+// One instruction where there is one: the compiler is told not to contract by itself.
+vec multiply_add(vec a, vec b, vec c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
 
 float fold(vec v) {
   float total = 0;
@@ -38,7 +49,7 @@ extern "C" double multiply_adds(int threads, long rounds) {
     for (int i = 0; i < 10; ++i) sum[i] = vec{} + float(i);
     for (long k = 0; k < rounds; ++k) {
 #pragma GCC unroll 10
-      for (int i = 0; i < 10; ++i) sum[i] = sum[i] * x + y;
+      for (int i = 0; i < 10; ++i) sum[i] = multiply_add(sum[i], x, y);
       asm volatile("" : "+x"(x), "+x"(y));
     }
     float total = 0;

@@ -40,7 +40,8 @@ class Limits:
     def of(self, workload: Workload) -> Limit:
         """What limits a workload. Memory is that of its own arrays, as many bytes of it as the workload moves."""
         if workload.is_product:
-            is_narrow = workload.element == "bf16"
+            # Where no instruction multiplies bf16, it is widened and multiplied like everything else.
+            is_narrow = workload.element == "bf16" and self._functions["bf16_dots"](1, ctypes.c_long(1)) > 0
             function = self._functions["bf16_dots" if is_narrow else "multiply_adds"]
             name = "bf16 dot products" if is_narrow else "multiply-adds"
             return Limit(name, partial(function, self._threads, ctypes.c_long(_ROUNDS)))

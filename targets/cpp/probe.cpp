@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "bb_vector.hpp"
+#include "bb_tile.hpp"
 
 namespace {
 
@@ -57,7 +57,7 @@ double copy_rate(int threads, std::size_t bytes) {
 
 // Multiply-adds of one thread's register tile, operands in its nearest cache: operations a second.
 double product_rate(int threads) {
-  constexpr std::size_t rows = 6, columns = 4, depth = 256;
+  constexpr std::size_t rows = bb::full_tile_rows, columns = bb::detail::panel_vectors, depth = 256;
   constexpr int repeats = 4000;
   const double seconds = best_seconds([&] {
 #pragma omp parallel num_threads(threads)
@@ -68,8 +68,10 @@ double product_rate(int threads) {
       for (int repeat = 0; repeat < repeats; ++repeat)
         for (std::size_t k = 0; k < depth; ++k)
           for (std::size_t row = 0; row < rows; ++row)
-            for (std::size_t column = 0; column < columns; ++column)
-              sum[row][column] += left[k * rows + row] * right[k * columns + column];
+            for (std::size_t column = 0; column < columns; ++column) {
+              auto &item = sum[row][column];
+              item = bb::detail::fused_lanes(Vector{} + left[k * rows + row], right[k * columns + column], item);
+            }
       float total = 0;
       for (auto &line : sum)
         for (auto &item : line) total += item[0];
@@ -118,11 +120,15 @@ double launch_seconds(int threads) {
 
 }  // namespace
 
-// `sizes` are working sets of one thread, in bytes, one for each memory tier; their rates follow the others.
+// `sizes` are working sets of one thread, in bytes, one for each memory tier; their rates follow the others. `found` has
+// room for both: seconds of a launch, multiply-adds and vector instructions a second, lanes, the register tile's rows
+// and columns.
 extern "C" void bb_probe(int threads, const double *sizes, int tiers, double *found) {
   found[0] = launch_seconds(threads);
   found[1] = product_rate(threads);
   found[2] = vector_rate(threads);
   found[3] = double(lanes);
-  for (int tier = 0; tier < tiers; ++tier) found[4 + tier] = copy_rate(threads, std::size_t(sizes[tier]));
+  found[4] = double(bb::full_tile_rows);
+  found[5] = double(bb::panel_width<float>);
+  for (int tier = 0; tier < tiers; ++tier) found[6 + tier] = copy_rate(threads, std::size_t(sizes[tier]));
 }

@@ -14,11 +14,11 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number, Term
 from bbrewrite.core.types import Typing
+from bbrewrite.host import host_target
 from bbrewrite.plan.costs.cost import NestCosts
 from bbrewrite.plan.costs.events import summarise
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, walk_statements
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.target import host_target
 from bbrewrite.runtime.module import compile_program
 from tests.codegen.kernel_cases import BF16, F32, add_to, block, indices, op, output, read, single, tensor, use
 

@@ -16,18 +16,19 @@ from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.egraph.view import FrozenGraph
+from bbrewrite.host import shipped_host_file
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.scheduling.schedules import Schedules
-from bbrewrite.plan.target import host_target
+from bbrewrite.plan.target import load_target
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules, parse_rules
 from bbrewrite.rules.rules import RuleSet
 
-TARGET = host_target()
+TARGET = load_target(shipped_host_file())
 NO_RULES = parse_rules([])
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, isfinite
 from pathlib import Path
 
 import pytest
 
+from bbrewrite.host import (
+    host_target,
+    measured_host_file,
+    shipped_host_file,
+    unmeasured_host,
+    with_caches,
+    with_vectors,
+)
 from bbrewrite.lang.diagnostics import InputError
-from bbrewrite.plan.target import host_target, measured_host_file, print_target, read_target
-from bbrewrite.runtime.probe import cache_sizes
+from bbrewrite.plan.target import load_target, print_target, read_target
+from bbrewrite.runtime.processor import cache_sizes
 from tests.cli.conftest import Command, bbrewrite, rules, scaled_sum  # noqa: F401  fixtures
 
 
@@ -43,7 +52,10 @@ def test_measuring_writes_what_is_planned_for_from_then_on(
     rates += [found.vector_operations_per_second, found.matrix_flops_per_second, found.launch_seconds]
     assert all(isfinite(rate) and rate > 0 for rate in rates)
     assert found.memory[-1].capacity_bytes == inf
-    assert found.vector_lanes in (4, 8, 16)
+    # What the compiler makes of this processor is what was known without it.
+    vectors = (found.vector_lanes, found.matrix_rows, found.matrix_columns)
+    assert vectors == (shipped.vector_lanes, shipped.matrix_rows, shipped.matrix_columns)
+    assert [tier.capacity_bytes for tier in found.memory] == [tier.capacity_bytes for tier in shipped.memory]
     assert result.stdout in measured_host_file().read_text()
     assert bbrewrite("target").output.splitlines()[0] == f"# {measured_host_file()}"
     assert bbrewrite("run", rules, scaled_sum, "--size", "m=9", "--target", "numpy").exit_code == 0
@@ -73,6 +85,32 @@ def test_a_directory_that_cannot_be_written_is_told(
     monkeypatch.setattr("bbrewrite.cli.target.measured_target", lambda known, threads: known)
     result = bbrewrite("target", "--measure")
     assert (result.exit_code, "BBREWRITE_CONFIG_DIR" in result.output) == (2, True)
+
+
+def test_what_the_system_tells_replaces_what_ships() -> None:
+    shipped = load_target(shipped_host_file())
+    assert with_caches(with_vectors(shipped, ()), {}) == shipped
+    assert host_target() == unmeasured_host()
+    other = with_caches(shipped, {"L1": 32 * 1024, "L2": 2**19, "L3": 2**26})
+    assert [tier.capacity_bytes / 1e6 for tier in other.memory] == pytest.approx([0.5, 40, inf], rel=0.001)
+    # The machine on which the rates were measured has these.
+    same = with_vectors(with_caches(shipped, {"L2": 2**20, "L3": 2**25}), {"sse2", "avx", "avx512f", "avx512_bf16"})
+    assert same.memory[0].capacity_bytes == pytest.approx(shipped.memory[0].capacity_bytes, rel=1e-3)
+    assert replace(same, memory=shipped.memory) == shipped
+
+
+@pytest.mark.parametrize(
+    ("features", "lanes", "columns", "narrow"),
+    [
+        ({"sse2", "avx", "avx512f"}, 16, 64, 1),
+        ({"sse2", "avx", "avx2"}, 8, 16, 1),
+        ({"sse2"}, 4, 8, 1),
+        ({"fp", "asimd"}, 4, 16, 1),
+    ],
+)
+def test_vectors_are_the_processors(features: set[str], lanes: int, columns: int, narrow: float) -> None:
+    found = with_vectors(load_target(shipped_host_file()), features)
+    assert (found.vector_lanes, found.matrix_columns, found.narrow_product_rate) == (lanes, columns, narrow)
 
 
 def test_cache_sizes_are_what_the_system_tells(tmp_path: Path) -> None:
