@@ -84,7 +84,6 @@ def _lines(text: str) -> list[str]:
 
 
 def test_the_run_that_the_readme_shows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("BBREWRITE_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "110")
     shown = _shown("$ bbrewrite run rules/ examples/attention.bb\n").split("\n", 1)[1]
