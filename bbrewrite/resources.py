@@ -37,7 +37,9 @@ def _user_directory(variable: str, usual: str, on_macos: str) -> Path:
 
 @functools.cache
 def package_fingerprint() -> str:
-    """A line for each file of this package, its data and the user's own: its size and when it was changed."""
+    """A line for each file of this package, its data and the user's own: its size, when it was written, and when
+    anything about it was changed. Of these an edit can put back all but the last.
+    """
     data = [resource_directory(name) for name in ("grammar", "targets")]
     left = [str(root) for root in (_PACKAGE, *data, configuration_directory()) if root.is_dir()]
     told: list[str] = []
@@ -48,5 +50,5 @@ def package_fingerprint() -> str:
                     left += [entry.path] if entry.name != "__pycache__" else []
                     continue
                 status = entry.stat()
-                told.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+                told.append(f"{entry.path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}")
     return "\n".join(sorted(told))

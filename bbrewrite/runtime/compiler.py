@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bbrewrite.runtime.compiler_file import CANDIDATES
 from bbrewrite.runtime.processor import processor_name
 
-_CANDIDATES = ("c++", "g++", "clang++")
 _FLAGS = (
     "-std=c++20",
     "-O3",
@@ -106,10 +106,10 @@ def _find(named: str, path: str) -> Compiler:
         if shutil.which(command[0], path=path) is None:
             raise CompilerMissing(f"the C++ compiler named by CXX, {command[0]}, was not found. {_HOW_TO_GET_ONE}")
         return _examined(command)
-    for candidate in _CANDIDATES:
+    for candidate in CANDIDATES:
         if shutil.which(candidate, path=path):
             return _examined((candidate,))
-    raise CompilerMissing(f"no C++ compiler was found (looked for {', '.join(_CANDIDATES)}). {_HOW_TO_GET_ONE}")
+    raise CompilerMissing(f"no C++ compiler was found (looked for {', '.join(CANDIDATES)}). {_HOW_TO_GET_ONE}")
 
 
 def _examined(command: tuple[str, ...]) -> Compiler:

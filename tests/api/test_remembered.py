@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -32,11 +33,15 @@ type Change = Callable[[pytest.MonkeyPatch, CompileRequest], CompileRequest]
 
 @pytest.fixture
 def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CompileRequest]:
-    """A request that was compiled by a package of one file, on a machine that one file describes."""
-    for name, text in (("package/stage.py", "a = 1"), ("config/cpp.toml", "l2 = 1"), ("rules/a.rules", RULE)):
+    """A request that was compiled by a package of one file, on a machine that one file describes, with its compiler."""
+    files = {"package/stage.py": "a = 1", "config/cpp.toml": "l2 = 1", "rules/a.rules": RULE, "bin/g++": "version 1"}
+    for name, text in files.items():
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text)
+    (tmp_path / "bin/g++").chmod(0o755)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'others'}{os.pathsep}{tmp_path / 'bin'}")
     monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("BBREWRITE_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setattr("bbrewrite.resources._PACKAGE", tmp_path / "package")
@@ -58,10 +63,28 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def _written(name: str, text: str) -> Change:
+def _written(name: str, text: str, in_secret: bool = False) -> Change:
+    """A file that is written, as an editor or an archive would; `in_secret` with the time at which it was before."""
+
     def change(patch: pytest.MonkeyPatch, request: CompileRequest) -> CompileRequest:
-        Path(name).write_text(text)
-        return request._replace(rules=rule_sources("rules"))
+        path = Path(name)
+        before = path.stat() if path.exists() else None
+        while True:
+            path.write_text(text)
+            if before is not None and in_secret:
+                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            if before is None or path.stat().st_ctime_ns != before.st_ctime_ns:  # a moment has passed
+                return request._replace(rules=rule_sources("rules"))
+
+    return change
+
+
+def _another_compiler(directory: str, name: str) -> Change:
+    def change(patch: pytest.MonkeyPatch, request: CompileRequest) -> CompileRequest:
+        Path(directory).mkdir(exist_ok=True)
+        Path(directory, name).write_text("version 1")
+        Path(directory, name).chmod(0o755)
+        return request
 
     return change
 
@@ -96,7 +119,12 @@ CHANGES: dict[str, Change] = {
     "one more file of the package": _written("package/other.py", ""),
     "the user's description of the machine": _written("config/cpp.toml", "l2 = 2"),
     "another description": _variable("BBREWRITE_CONFIG_DIR", "package"),
-    "the compiler": _variable("CXX", "clang++"),
+    "a file of the package, as large and as old as before": _written("package/stage.py", "a = 2", in_secret=True),
+    "the compiler's name": _variable("CXX", "clang++"),
+    "the compiler's file": _written("bin/g++", "version 1.1"),
+    "the compiler's file, as large and as old as before": _written("bin/g++", "version 2", in_secret=True),
+    "another compiler under the same name": _another_compiler("others", "g++"),
+    "a compiler under a name that is asked for first": _another_compiler("bin", "c++"),
     "the processor": _another_processor,
     "another cache": _variable("BBREWRITE_CACHE_DIR", "elsewhere"),
     "extents": _chosen(sizes={"m": 4}),
@@ -114,6 +142,11 @@ CHANGES: dict[str, Change] = {
 def test_what_is_remembered_is_what_was_compiled(request_: CompileRequest) -> None:
     found = remembered(request_)
     assert found == Compiled(RECORD, cache_directory() / "key" / "library.so", {"asked": None})
+
+
+def test_where_the_compiler_is_gone_its_libraries_do(request_: CompileRequest) -> None:
+    Path("bin/g++").unlink()
+    assert remembered(request_) is not None
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
