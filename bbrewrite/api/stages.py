@@ -23,13 +23,13 @@ from bbrewrite.limits import checked_threads
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.target import Target
 from bbrewrite.request import Program, make_request
-from bbrewrite.rules.load import parse_rules
+from bbrewrite.rules.load import known_rules
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.cache import TUNED, noted
 from bbrewrite.runtime.compiler import find_compiler
 from bbrewrite.runtime.module import build, signature_of
 from bbrewrite.tuning.store import tuning_key
-from bbrewrite.writable_cache import writable_cache
+from bbrewrite.writing import writable_cache
 
 type Array = npt.NDArray[Any]
 
@@ -104,7 +104,7 @@ def check_extents(request: CompileRequest, extents: Mapping[str, int], planned: 
 
 
 def _parsed(request: CompileRequest) -> tuple[Program, RuleSet]:
-    rules = parse_rules(request.rules)
+    rules = known_rules(request.rules)
     return parse_program(request.program, rules.table), rules
 
 

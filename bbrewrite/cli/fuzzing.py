@@ -20,7 +20,7 @@ from bbrewrite.fuzz.campaign import Report, run_tasks, tasks_of
 from bbrewrite.fuzz.soundness import Budget
 from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean, shortened
 from bbrewrite.lang.sources import read_source
-from bbrewrite.rules.load import parse_rules
+from bbrewrite.rules.load import known_rules
 from bbrewrite.rules.rules import RuleSet
 
 
@@ -29,7 +29,7 @@ def fuzz_command(
 ) -> None:
     """Reports on every rule as it is tested; exits with 1 where one is unsound or could not be tested."""
     sources = [read_source(file) for path in paths for file in _files(path)]
-    rules = parse_rules(sources)
+    rules = known_rules(sources)
     if rule is not None:
         _check_known(rule, rules)
     console = Console(highlight=False)

@@ -33,7 +33,7 @@ from bbrewrite.fuzz.shown import (
     value_text,
 )
 from bbrewrite.fuzz.soundness import Budget, Counterexample, Verdict, aligned, test_rule
-from bbrewrite.rules.load import parse_rules
+from bbrewrite.rules.load import known_rules
 from bbrewrite.rules.rules import Rule, RuleSet
 
 
@@ -105,7 +105,7 @@ _worker_rules: RuleSet | None = None
 def _start(sources: tuple[Source, ...]) -> None:
     global _worker_rules
     _keep_out_of_the_way()
-    _worker_rules = parse_rules(sources)
+    _worker_rules = known_rules(sources)
 
 
 def _report_here(task: Task) -> Report:

@@ -25,7 +25,12 @@ def load_rules(path: Path | str, table: OperatorTable | None = None) -> RuleSet:
     An empty directory is an empty rule set. Raises InputError.
     """
     sources = read_rule_sources(path)
-    return parse_rules(sources, table) if table else remembered_rules(sources, parse_rules)
+    return parse_rules(sources, table) if table else known_rules(sources)
+
+
+def known_rules(sources: Sequence[Source]) -> RuleSet:
+    """What `parse_rules` gives for these texts, from the cache where they were parsed before. Raises InputError."""
+    return remembered_rules(sources, parse_rules)
 
 
 def parse_rules(sources: Sequence[Source], table: OperatorTable | None = None) -> RuleSet:
