@@ -19,7 +19,7 @@ _ROOT = Path(__file__).parents[2]
 
 # A worker whose items are called what they do.
 _WORKER = """\
-#!{python}
+#!{python} -IS
 import json, os, sys, time
 for item in sys.argv[sys.argv.index("--items") + 1 : sys.argv.index("--arguments")]:
     if item == "hangs":
