@@ -29,7 +29,7 @@ from bbrewrite.runtime.module import build_all, signature_of
 from bbrewrite.timing import run_in_turns, timed
 from bbrewrite.verify.compare import Comparison, compare_outputs
 from bbrewrite.verify.exact import evaluate_exactly
-from bbrewrite.writable_cache import writable_cache
+from bbrewrite.writing import writable_cache
 
 type Array = npt.NDArray[Any]
 type Executable = Callable[[], dict[str, Array]]

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from bbrewrite.cli.exit_codes import WRONG_RESULT
-from bbrewrite.cli.writing import told_of_faults
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.format_program import format_program
 from bbrewrite.lang.sources import decoded_source, read_source
 from bbrewrite.rules.format import format_rules
+from bbrewrite.writing import told_of_faults
 
 _STANDARD_INPUT = "-"
 _RULES_BEGIN = re.compile(r"(\s|#[^\n]*\n)*(@|(rule|op|monoid)\b)")

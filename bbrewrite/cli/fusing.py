@@ -12,10 +12,10 @@ from bbrewrite.cli.exit_codes import WRONG_RESULT
 from bbrewrite.cli.explaining import explain_fusion
 from bbrewrite.cli.json_report import fusion_json
 from bbrewrite.cli.report import print_fusion
-from bbrewrite.cli.writing import make_directory, told_of_faults
 from bbrewrite.codegen.cpp.project import project_files
 from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
+from bbrewrite.writing import make_directory, told_of_faults
 
 
 def fuse_command(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from bbrewrite.cli.derivations import CheckedDerivations, CheckedSteps, heading, rule_place, verdict_text
 from bbrewrite.cli.report import movement_rows
-from bbrewrite.cli.writing import told_of_faults
 from bbrewrite.core.printing import print_shared_program
 from bbrewrite.explain.derivation import Derivation
 from bbrewrite.fusion import Fusion
@@ -15,6 +14,7 @@ from bbrewrite.picture.page import DerivationStep, DerivationText, Form, Page, r
 from bbrewrite.picture.svg import draw
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.printing import print_kernel_program
+from bbrewrite.writing import told_of_faults
 
 
 def write_html_report(path: Path, fusion: Fusion, derivations: CheckedDerivations) -> None:

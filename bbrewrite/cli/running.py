@@ -14,11 +14,11 @@ from bbrewrite.cli.derivations import rule_place, wrong_rules
 from bbrewrite.cli.exit_codes import TOOL_MISSING, WRONG_RESULT
 from bbrewrite.cli.json_report import run_json
 from bbrewrite.cli.report import print_bench, print_run
-from bbrewrite.cli.writing import make_directory, told_of_faults
 from bbrewrite.core.elements import Element
 from bbrewrite.pipeline import RunResult, run
 from bbrewrite.plan.target import Target
 from bbrewrite.request import Request
+from bbrewrite.writing import make_directory, told_of_faults
 
 
 def run_command(

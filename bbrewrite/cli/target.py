@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from bbrewrite.cli.asking import progress
-from bbrewrite.cli.writing import told_of_faults
 from bbrewrite.host import host_target, measured_host_file, shipped_host_file, unmeasured_host
 from bbrewrite.plan.target import print_target
 from bbrewrite.runtime.library import default_threads
 from bbrewrite.runtime.probe import measured_target
+from bbrewrite.writing import told_of_faults
 
 
 def target_command(measure: bool, threads: int | None) -> None:
