@@ -6,6 +6,7 @@ Which loops a step needs, `statements.py` knows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bbrewrite.codegen.expressions import EntryPrinter, Staged, UserFunctions
 from bbrewrite.codegen.scope import KernelScope, Position
@@ -25,19 +26,28 @@ SIMD = "#pragma omp simd"
 _ROUNDED = {"bb::Exp": "bb::ExpRounded"}
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What the loops of one kernel are printed with: the text so far, and what its operators and names stand for."""
+
+    writer: Writer
+    table: OperatorTable
+    typing: Typing
+    functions: UserFunctions
+    scope: KernelScope
+
+
 class EntryLoops:
     """Prints loops of one kernel."""
 
-    def __init__(
-        self, writer: Writer, table: OperatorTable, typing: Typing, functions: UserFunctions, scope: KernelScope
-    ) -> None:
-        self._writer = writer
-        self._table = table
-        self._typing = typing
-        self._functions = functions
-        self._scope = scope
-        self._row = scope.names.fresh("row")
-        self._column = scope.names.fresh("col")
+    def __init__(self, around: Surroundings) -> None:
+        self._writer = around.writer
+        self._table = around.table
+        self._typing = around.typing
+        self._functions = around.functions
+        self._scope = around.scope
+        self._row = around.scope.names.fresh("row")
+        self._column = around.scope.names.fresh("col")
         self._span: tuple[str, str] | None = None  # the columns of a row that are worked on, where these are not all
 
     def _axes(self, target: LocalBlock | Tensor) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.bounds import BoundsPrinter, write_spans
+from bbrewrite.codegen.cpp.entry_loops import Surroundings
 from bbrewrite.codegen.cpp.prepared import PreparedWeight
 from bbrewrite.codegen.cpp.product_calls import packed_size
 from bbrewrite.codegen.cpp.statements import Parts, StepPrinter
@@ -112,9 +113,8 @@ class _KernelPrinter:
         if self._parts:
             for block in self._merged():
                 self._parts.pointers[block.name] = inner.fresh(f"{block.name}_parts")
-        self._printer = StepPrinter(
-            self._writer, table, typing, functions, self._scope, self._parts, self._flat.streamed
-        )
+        around = Surroundings(self._writer, table, typing, functions, self._scope)
+        self._printer = StepPrinter(around, self._parts, self._flat.streamed)
         self._bound: list[str] = []
 
     def function(self) -> KernelFunction:

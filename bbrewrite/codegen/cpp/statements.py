@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from bbrewrite.codegen.cpp.entry_loops import SIMD, EntryLoops
+from bbrewrite.codegen.cpp.entry_loops import SIMD, EntryLoops, Surroundings
 from bbrewrite.codegen.cpp.product_calls import pack_calls, product_calls
 from bbrewrite.codegen.describe import describe_step
-from bbrewrite.codegen.expressions import EntryPrinter, Staged, UserFunctions
+from bbrewrite.codegen.expressions import EntryPrinter, Staged
 from bbrewrite.codegen.passes.overlap import one_after_another
 from bbrewrite.codegen.passes.rows import stages
 from bbrewrite.codegen.scalars import constant_entry, folded_letter, signature_of
-from bbrewrite.codegen.scope import KernelScope
 from bbrewrite.codegen.steps import (
     Assign,
     Combine,
@@ -32,7 +31,6 @@ from bbrewrite.codegen.steps import (
 )
 from bbrewrite.codegen.text import Writer, bare, number, storage_type, value_type
 from bbrewrite.core.elements import Element
-from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local
 from bbrewrite.core.types import BlockType, Typing
@@ -54,21 +52,12 @@ class Parts:
 class StepPrinter(EntryLoops):
     """Prints single steps of one kernel."""
 
-    def __init__(
-        self,
-        writer: Writer,
-        table: OperatorTable,
-        typing: Typing,
-        functions: UserFunctions,
-        scope: KernelScope,
-        parts: Parts | None,
-        streamed: frozenset[Tensor] = frozenset(),
-    ) -> None:
+    def __init__(self, around: Surroundings, parts: Parts | None, streamed: frozenset[Tensor]) -> None:
         """`streamed` are the results that may be stored past the caches."""
-        super().__init__(writer, table, typing, functions, scope)
+        super().__init__(around)
         self._parts = parts
         self._streamed = streamed
-        self._before = scope.names.fresh("before")
+        self._before = around.scope.names.fresh("before")
 
     def step(self, step: Assign | Fold | Pack | Product | Rows | SpannedRows | Combine) -> None:
         """Prints a step that is no loop over blocks."""

@@ -7,7 +7,6 @@ to `acc`. What a step looks like in a target language is not decided here.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 
 from bbrewrite.codegen.access import classify, is_row_contiguous
@@ -21,6 +20,7 @@ from bbrewrite.codegen.passes.overlap import overlapping, read_by_the_row_before
 from bbrewrite.codegen.passes.registers import cheap_rows, single_entries, without_rows
 from bbrewrite.codegen.passes.rounded_once import with_operands_rounded_once
 from bbrewrite.codegen.passes.rows import merge_rows, single_rows
+from bbrewrite.codegen.passes.shared_subterms import shared_subterms
 from bbrewrite.codegen.passes.spans import with_spans
 from bbrewrite.codegen.passes.views import without_views
 from bbrewrite.codegen.passes.whole import without_single_iterations
@@ -163,7 +163,7 @@ class _StatementFlattener:
 
     def run(self, expression: Term) -> None:
         expression = rewrite_bottom_up(expression, self._simplified)
-        self._shared = _shared_subterms(expression, self._memory)
+        self._shared = shared_subterms(expression, self._typing, self._table, _COSTLY)
         addends = addends_of(expression, self._typing)
         products = [addend for addend in addends if self._adds_to_target(addend)]
         if products and isinstance(self._target, LocalBlock):
@@ -357,32 +357,6 @@ class _StatementFlattener:
             self._scope.packed[key] = packed
             self._scope.steps.append(Pack(packed, source, transposed))
         return self._scope.packed[key]
-
-
-def _shared_subterms(expression: Term, memory: LocalMemory) -> frozenset[Term]:
-    """Costly subterms that more than one step of the statement would compute.
-
-    Steps begin at the expression itself and at folds and products, whose operands belong to them; walking from users to
-    operands, a subterm that two steps reach becomes a step of its own.
-    """
-    order = list(reversed(list(walk(expression))))
-    steps: dict[Term, set[Term]] = defaultdict(set)
-    steps[expression].add(expression)
-    shared: set[Term] = set()
-    for node in order:
-        begins = isinstance(node, Apply) and bool(memory.table.operators[node.operator].fold)
-        if (
-            not begins
-            and isinstance(node, Apply)
-            and len(steps[node]) > 1
-            and memory.typing.block(node).axes
-            and work_of(node, memory.table) >= _COSTLY
-        ):
-            shared.add(node)
-            begins = True
-        for child in node.children:
-            steps[child] |= {node} if begins else steps[node]
-    return frozenset(shared)
 
 
 def _is_product(term: Term) -> bool:
