@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+type Bits = int
 
-def places(bits: int) -> Iterator[int]:
+
+def places(bits: Bits) -> Iterator[int]:
     """The places of the bits that are set, lowest first."""
     while bits:
         lowest = bits & -bits

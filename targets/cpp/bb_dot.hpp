@@ -1,8 +1,8 @@
-// Block products: C = A B and C += A B for row-major A (m x k) and C (m x n), and B in packed panels, as it lies in memory,
-// packed in passing, or packed whole ahead. The loops over blocks, the choice of block sizes and the threads are the generated kernel's. Sums
-// run over ascending p from zero within one call, and are then stored or added to C (of widened bf16 a stretch of p at a
-// time), so that a result depends on nothing but the operands and the block sizes. Nothing outside A, C and the size of B
-// is read or written.
+// Block products: C = A B and C += A B for row-major A (m x k) and C (m x n), and B in packed panels, as it lies in
+// memory, packed in passing, or packed whole ahead. The loops over blocks, the choice of block sizes and the threads are
+// the generated kernel's. Sums run over ascending p from zero within one call, and are then stored or added to C (of
+// widened bf16 a stretch of p at a time), so that a result depends on nothing but the operands and the block sizes.
+// Nothing outside A, C and the size of B is read or written.
 #pragma once
 
 #include "bb_pack.hpp"

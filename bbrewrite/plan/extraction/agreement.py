@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bbrewrite.core.bits import places
+from bbrewrite.core.bits import Bits, places
 from bbrewrite.core.terms import Term
 
 
 class Chosen(NamedTuple):
     """A bit for every class that has a term here, and one for every class together with its term."""
 
-    classes: int = 0
-    terms: int = 0
+    classes: Bits = 0
+    terms: Bits = 0
 
     def with_bits(self, other: Chosen) -> Chosen:
         """Both together, whether or not they agree."""
@@ -30,9 +30,9 @@ class ChosenTerms:
     """The bits of classes and of their terms, given as they are met."""
 
     def __init__(self) -> None:
-        self._classes: dict[int, int] = {}
-        self._terms: dict[tuple[int, Term], int] = {}
-        self._of_class: dict[int, int] = {}  # a class's bit, and those of all its terms
+        self._classes: dict[int, Bits] = {}
+        self._terms: dict[tuple[int, Term], Bits] = {}
+        self._of_class: dict[Bits, Bits] = {}  # a class's bit, and those of all its terms
 
     def one(self, identifier: int, term: Term) -> Chosen:
         """A class with its term."""
@@ -45,7 +45,7 @@ class ChosenTerms:
         """Whether a class has a term."""
         return bool(chosen.classes & self._classes.get(identifier, 0))
 
-    def others(self, chosen: Chosen) -> int:
+    def others(self, chosen: Chosen) -> Bits:
         """The bits of all terms that classes with a term could have instead: who has one of them does not agree."""
         return self._terms_of(chosen.classes) & ~chosen.terms
 
@@ -60,7 +60,7 @@ class ChosenTerms:
             terms |= chosen.terms
         return Chosen(classes, terms)
 
-    def _terms_of(self, classes: int) -> int:
+    def _terms_of(self, classes: Bits) -> Bits:
         terms = 0
         for place in places(classes):
             terms |= self._of_class[1 << place]

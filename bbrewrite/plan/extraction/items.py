@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bbrewrite.core.bits import places
+from bbrewrite.core.bits import Bits, places
 from bbrewrite.core.terms import Reduce, Term, walk
 from bbrewrite.plan.term_costs import TermCosts
 
@@ -33,7 +33,7 @@ class Item:
 class Bill(NamedTuple):
     """Items as bits, and what they come to: if nothing is kept for a later pass, and if all is whose keeping pays."""
 
-    items: int = 0
+    items: Bits = 0
     estimate: int = 0
     keeping: int = 0
 
@@ -46,15 +46,15 @@ class Items:
         self._items: list[Item] = []
         self._estimates: list[int] = []
         self._keepings: list[int] = []
-        self._terms = 0  # the items without passes
+        self._terms: Bits = 0  # the items without passes
         # Items that depend on an index and are in no pass over it; those whose first pass is this one.
-        self._depending: dict[str, int] = {}
-        self._first: dict[str, dict[int, int]] = {}
+        self._depending: dict[str, Bits] = {}
+        self._first: dict[str, dict[int, Bits]] = {}
         self._of_term: dict[Term, Bill] = {}
         self._of_heads: dict[tuple[Term, frozenset[str]], tuple[int, int]] = {}
-        self._in_passes: dict[tuple[Term, tuple[Pass, ...]], int] = {}
-        self._moved: dict[tuple[Pass, int], int] = {}
-        self._common: dict[int, tuple[int, int]] = {}
+        self._in_passes: dict[tuple[Term, tuple[Pass, ...]], Bits] = {}
+        self._moved: dict[tuple[Pass, int], Bits] = {}
+        self._common: dict[Bits, tuple[int, int]] = {}
         self._parts: dict[Term, Bill] = {}
         self._least: dict[int, int] = {}
 
@@ -123,7 +123,7 @@ class Items:
             total += self._least[place]
         return total
 
-    def _sums(self, items: int) -> tuple[int, int]:
+    def _sums(self, items: Bits) -> tuple[int, int]:
         if items not in self._common:
             found = list(places(items))
             estimate = sum([self._estimates[place] for place in found])
@@ -135,20 +135,20 @@ class Items:
         cost = exact(self._costs.evaluation(term))
         return cost, min(cost, exact(self._costs.kept(term)))
 
-    def _moved_to(self, this: Pass, place: int) -> int:
+    def _moved_to(self, this: Pass, place: int) -> Bits:
         """The bit of an item in one more pass around it."""
         if (this, place) not in self._moved:
             item = self._items[place]
             self._moved[this, place] = self._in(item.term, (this, *(item.passes or ())))
         return self._moved[this, place]
 
-    def _in(self, term: Term, passes: tuple[Pass, ...]) -> int:
+    def _in(self, term: Term, passes: tuple[Pass, ...]) -> Bits:
         """The bit of a term in loop passes."""
         if (term, passes) not in self._in_passes:
             self._in_passes[term, passes] = self._new(Item(term, passes), *self._cost(term))
         return self._in_passes[term, passes]
 
-    def _new(self, item: Item, estimate: int, keeping: int) -> int:
+    def _new(self, item: Item, estimate: int, keeping: int) -> Bits:
         bit = 1 << len(self._items)
         self._items.append(item)
         self._estimates.append(estimate)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
-from bbrewrite.core.bits import places
+from bbrewrite.core.bits import Bits, places
 from bbrewrite.plan.extraction.parts import reachable
 
 # Partial plans looked at in one walk, at most.
@@ -29,8 +29,8 @@ type _Rank = tuple[int, int, float]
 class Maker:
     """The lists that kernels store together, and those that they read, as bits."""
 
-    stores: int
-    reads: int
+    stores: Bits
+    reads: Bits
 
 
 class ListBits:
@@ -49,11 +49,11 @@ class ListBits:
         self._place = {name: place for place, name in enumerate(ordered)}
         self._behind = [self.of(behind[name]) for name in ordered]
 
-    def of(self, names: Iterable[str]) -> int:
+    def of(self, names: Iterable[str]) -> Bits:
         """Lists as bits."""
         return sum(1 << self._place[name] for name in set(names))
 
-    def behind(self, lists: int) -> int:
+    def behind(self, lists: Bits) -> Bits:
         """All lists that plans for some lists may store or read."""
         found = 0
         for place in places(lists):
@@ -67,8 +67,8 @@ class PartialPlan:
 
     makers: tuple[Maker, ...]
     seconds: float
-    stored: int
-    pending: int
+    stored: Bits
+    pending: Bits
 
     def with_maker(self, maker: Maker, seconds: float) -> PartialPlan | None:
         """One more maker; None where it stores what another stores, or a list would be made, through others, from
@@ -81,7 +81,7 @@ class PartialPlan:
             (*self.makers, maker), self.seconds + seconds, stored, (self.pending | maker.reads) & ~stored
         )
 
-    def _needs(self, lists: int) -> int:
+    def _needs(self, lists: Bits) -> Bits:
         """Lists, and all from which they are made here."""
         found, waiting = lists, lists & self.stored
         while waiting:
@@ -110,7 +110,7 @@ class Walk:
         self,
         lists: ListBits,
         seconds: Mapping[Maker, float],
-        wanted: int,
+        wanted: Bits,
         ceiling: float,
         fewest_lists: bool = False,
         best_only: bool = True,
@@ -133,8 +133,8 @@ class Walk:
                 self._makers[place].append((added, number, maker, cost))
         for makers in self._makers.values():
             makers.sort(key=lambda entry: entry[0])
-        self._least_of_pending: dict[int, float] = {}
-        self._behind_pending: dict[int, int] = {}
+        self._least_of_pending: dict[Bits, float] = {}
+        self._behind_pending: dict[Bits, Bits] = {}
         self._cheapest: dict[object, float] = {}
         self._queue: list[tuple[_Rank, int, PartialPlan]] = []
         self._pushed = 0
@@ -179,7 +179,7 @@ class Walk:
             self._pushed += 1
             heappush(self._queue, ((lists, kernels, bound), self._pushed, partial))
 
-    def _least_for(self, pending: int) -> float:
+    def _least_for(self, pending: Bits) -> float:
         """What no makers of lists undercut: shares of one maker add up to what it costs."""
         if pending not in self._least_of_pending:
             self._least_of_pending[pending] = sum(self._least.get(place, inf) for place in places(pending))
