@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from bbrewrite.codegen.cuda.kernels import DoesNotFit
@@ -35,7 +34,7 @@ from bbrewrite.request import Request
 from bbrewrite.runtime.gpu import Device, GpuMissing, GpuProgram, find_gpu
 from bbrewrite.runtime.nvcc import Nvcc, find_nvcc
 from bbrewrite.timing import timed
-from bbrewrite.verify.compare import ALLOWANCES, TF32_ALLOWANCES, compare_outputs
+from bbrewrite.verify.compare import ALLOWANCES, TF32_ALLOWANCES, compare_outputs, hold_nan
 from bbrewrite.verify.exact import evaluate_exactly
 
 type Array = npt.NDArray[Any]
@@ -91,11 +90,12 @@ def run_cuda(
         outputs.append(found)
         times.append(durations)
     elements = {tensor.name: tensor.element for tensor in request.blocks.outputs}
-    hold_nan = any(bool(np.isnan(array.astype(np.float64)).any()) for array in arrays.values())
     is_tf32 = target.gpu is not None and target.gpu.tf32
     allowances = TF32_ALLOWANCES if is_tf32 else ALLOWANCES
     definitions = [definition.tensor for definition in request.blocks.definitions]
-    comparison = compare_outputs(elements, outputs[1], plain, reference, hold_nan, allowances, definitions)
+    comparison = compare_outputs(
+        elements, outputs[1], plain, reference, hold_nan(arrays.values()), allowances, definitions
+    )
     prepared = Prepared(lambda: outputs[0], lambda: outputs[1], codegen_ms, compile_ms, paths)
     emulated = None if device else run_on
     return RunResult(fusion, "cuda", prepared, outputs[1], comparison, times[0], times[1], emulated, is_tf32)

@@ -27,7 +27,7 @@ from bbrewrite.runtime.apart import begin_products
 from bbrewrite.runtime.library import CompiledProgram
 from bbrewrite.runtime.module import build_all, signature_of
 from bbrewrite.timing import run_in_turns, timed
-from bbrewrite.verify.compare import Comparison, compare_outputs
+from bbrewrite.verify.compare import Comparison, compare_outputs, hold_nan
 from bbrewrite.verify.exact import evaluate_exactly
 from bbrewrite.writing import writable_cache
 
@@ -84,9 +84,10 @@ def run(request: Request, target: str, seed: int, step: Callable[[str], None] = 
     step("running")
     (unfused, unfused_ms), (fused, fused_ms) = run_in_turns([prepared.unfused, prepared.fused])
     elements = {tensor.name: tensor.element for tensor in request.blocks.outputs}
-    hold_nan = any(bool(np.isnan(array.astype(np.float64)).any()) for array in arrays.values())
     definitions = [definition.tensor for definition in request.blocks.definitions]
-    comparison = compare_outputs(elements, fused, unfused, reference, hold_nan, definitions=definitions)
+    comparison = compare_outputs(
+        elements, fused, unfused, reference, hold_nan(arrays.values()), definitions=definitions
+    )
     skipped = skipped_blocks(fusion.fused.kernels, request.extents, arrays)
     return RunResult(fusion, target, prepared, fused, comparison, unfused_ms, fused_ms, skipped_blocks=skipped)
 

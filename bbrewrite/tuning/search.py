@@ -15,7 +15,6 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from bbrewrite.codegen.cpp.program import Source, print_programs
@@ -30,7 +29,7 @@ from bbrewrite.runtime.library import CompiledProgram
 from bbrewrite.runtime.module import build_all, signature_of
 from bbrewrite.timing import run_in_turns
 from bbrewrite.tuning.store import Winner, keep_winner
-from bbrewrite.verify.compare import compare_outputs
+from bbrewrite.verify.compare import compare_outputs, hold_nan
 from bbrewrite.verify.exact import evaluate_exactly
 
 type Array = npt.NDArray[Any]
@@ -197,5 +196,4 @@ class _Tuner:
 
     def _is_right(self, outputs: Outputs) -> bool:
         elements = {tensor.name: tensor.element for tensor in self._request.blocks.outputs}
-        hold_nan = any(bool(np.isnan(array.astype(np.float64)).any()) for array in self._arrays.values())
-        return compare_outputs(elements, outputs, self._unfused, self._reference, hold_nan).ok
+        return compare_outputs(elements, outputs, self._unfused, self._reference, hold_nan(self._arrays.values())).ok

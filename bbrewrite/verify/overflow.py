@@ -36,7 +36,7 @@ def first_overflow(definitions: Iterable[Tensor], reference: Mapping[str, Array]
     for tensor in definitions:
         exact = reference.get(tensor.name)
         if exact is not None and tensor.element.is_float:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 stored = exact.astype(tensor.element.numpy_type).astype(np.float64)
             if bool((np.isinf(stored) & np.isfinite(exact)).any()):
                 return Overflow(tensor.name, tensor.element)

@@ -106,6 +106,20 @@ def test_integers_are_exact() -> None:
     assert not _judge([2, 4], [2, 3], [2, 3], Element.I32).ok
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("element", [e for e in Element if e not in (Element.INDEX, Element.NUMBER, Element.BOOL)])
+def test_whatever_bits_there_are_no_warning_is_printed(element: Element) -> None:
+    """A result that is garbage is compared like any other, though most of its bits are no number that it could be."""
+    random = np.random.default_rng(0)
+    kind = element.numpy_type
+    garbage = random.integers(0, 256, (2, 4096, kind.itemsize), np.uint8).view(kind)[..., 0]
+    signalling = {2: 0x7F81, 4: 0x7F800001, 8: 0x7FF0000000000001}[kind.itemsize]
+    garbage[:, 7] = np.array(signalling, f"u{kind.itemsize}").view(kind)
+    reference = random.integers(0, 256, (4096, 8), np.uint8).view(np.float64)[:, 0]
+    found = compare_outputs({"O": element}, *({"O": values} for values in (*garbage, reference)), False)
+    assert len(found.outputs) == 1
+
+
 def test_empty_and_scalar_outputs() -> None:
     assert _judge([], [], []).ok
     scalar = np.array(2.0, np.float32)
