@@ -259,7 +259,7 @@ def _check_round_trip(term: Term, names: tuple[str, ...], declared: Element | No
     assert print_block_program(block_program(text), TABLE) == text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(_terms("matrix", 4), st.booleans(), st.sampled_from([None, Element.BF16]))
 def test_generated_matrices_come_back(term: Term, transposed: bool, declared: Element | None) -> None:
     if transposed:
@@ -268,7 +268,7 @@ def test_generated_matrices_come_back(term: Term, transposed: bool, declared: El
         _check_round_trip(term, ("h", "m", "n"), declared)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(_terms("vector", 4))
 def test_generated_vectors_come_back(term: Term) -> None:
     _check_round_trip(term, ("h", "m"), None)
