@@ -51,6 +51,7 @@ output Y[m, c] = H[m, c] * 2
 """
 
 
+@cache
 def fused(text: str, bounds: Bounds) -> Fusion:
     rules = shipped_rules()
     return fuse(make_request(parse_program(Source("test", text), rules.table), rules, threads=2), bounds=bounds)
@@ -173,7 +174,6 @@ def test_names_do_not_matter(seed: int) -> None:
     assert [c.candidate.key for c in one.cover] == [c.candidate.key for c in other.cover]
 
 
-@cache
 def layers(count: int, factor: str = "0.5") -> Fusion:
     return fused(LAYERS.format(count=count, factor=factor), Bounds(0, 8))
 

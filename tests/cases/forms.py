@@ -1,7 +1,7 @@
 """Runs programs with known results in every form: the reference, and unfused and fused kernels in NumPy and C++.
 
 The kernels of all cases of a file are compiled as one library, since starting a compiler costs more than a small
-kernel. What the cases are is said in the files that use this.
+kernel, and quickly, since cases are many. What the cases are is said in the files that use this.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pytest
 
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.runtime.library import CompiledProgram
-from bbrewrite.runtime.module import compile_programs
 from bbrewrite.verify.reference import evaluate
 from tests.array_programs import draw_inputs
+from tests.built import built
 from tests.plan.pipelines import NO_RULES, Planned, plan_text, shipped_rules
 
 FORMS = ("reference", "unfused numpy", "fused numpy", "unfused cpp", "fused cpp")
@@ -96,4 +96,4 @@ class Cases:
             replace(self.planned(name, fused).plan.kernels, name=f"{name}_{'fused' if fused else 'unfused'}")
             for name, fused in keys
         ]
-        return dict(zip(keys, compile_programs(programs, shipped_rules().table), strict=True))
+        return dict(zip(keys, built(programs, shipped_rules().table), strict=True))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.built import cache_with_products
 from tests.cli.conftest import ROOT, Command
 
 _JSON_KEYS = {
@@ -233,3 +235,27 @@ def test_the_report_says_where_nothing_was_fused(
         found = bbrewrite("fuse", ruleset, scaled_sum, "--size", "m=7")
         assert found.exit_code == 0
         assert ("nothing was fused" in " ".join(found.stdout.split())) is is_said
+
+
+def test_what_was_built_before_needs_no_compiler(
+    bbrewrite: Command, rules: Path, scaled_sum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, path = cache_with_products(tmp_path / "cache"), os.environ["PATH"]
+    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(cache))
+    arguments = ("run", rules, scaled_sum, "--size", "m=4")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    missing = bbrewrite(*arguments)
+    assert (missing.exit_code, "apt install g++" in missing.stderr) == (3, True)
+    monkeypatch.setenv("PATH", path)
+    assert bbrewrite(*arguments).exit_code == 0
+    monkeypatch.setenv("PATH", str(tmp_path))
+    known = bbrewrite(*arguments)
+    assert known.exit_code == 0, known.output
+    # With other block sizes it is another program.
+    assert bbrewrite("run", rules, scaled_sum, "--size", "m=4", "--block", "n=2").exit_code == 3
+    # A library that was damaged since is not taken.
+    for library in cache.glob("*/library.so"):
+        whole = library.read_bytes()
+        library.unlink()  # what this process has loaded stays as it is
+        library.write_bytes(whole[:-1])
+    assert bbrewrite(*arguments).exit_code == 3

@@ -60,23 +60,6 @@ def test_exit_codes(arguments: list[str], code: int) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_what_was_built_before_needs_no_compiler(rules: Path, scaled_sum: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "BBREWRITE_CACHE_DIR": str(tmp_path / "cache")}
-    bare = {**environment, "PATH": str(tmp_path)}
-    arguments = ("run", rules, scaled_sum, "--size", "m=4")
-    missing = _process(*arguments, env=bare)
-    assert (missing.returncode, "apt install g++" in missing.stderr) == (3, True)
-    assert _process(*arguments, env=environment).returncode == 0
-    known = _process(*arguments, env=bare)
-    assert known.returncode == 0, known.stderr
-    # Other sizes are no other program; other block sizes are.
-    assert _process("run", rules, scaled_sum, "--size", "m=4", "--block", "n=2", env=bare).returncode == 3
-    # A library that was damaged since is not taken.
-    for library in (tmp_path / "cache").glob("*/library.so"):
-        library.write_bytes(library.read_bytes()[:-1])
-    assert _process(*arguments, env=bare).returncode == 3
-
-
 @pytest.mark.parametrize("stage", ["draw_inputs", "fuse", "run_in_turns"])
 def test_interruption_ends_without_a_traceback(rules: Path, scaled_sum: Path, stage: str) -> None:
     run = ("run", rules, scaled_sum, "--target", "numpy", "--size", "m=4")

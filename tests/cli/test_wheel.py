@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.built import cache_with_products
 from tests.cli.conftest import ROOT
 
 
@@ -20,10 +21,11 @@ def test_an_installed_package_runs_from_another_directory(tmp_path: Path) -> Non
         )
         assert held == expected
     command = [sys.executable, "-m", "bbrewrite.cli.main", "run", data / "rules", ROOT / "examples" / "attention.bb"]
+    cache = cache_with_products(tmp_path / "cache")
     run = subprocess.run(
         [*command, "--size", "m=10", "--size", "n=9"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(site), "BBREWRITE_CACHE_DIR": str(tmp_path / "cache")},
+        env={**os.environ, "PYTHONPATH": str(site), "BBREWRITE_CACHE_DIR": str(cache)},
         capture_output=True,
         text=True,
         check=False,

@@ -13,7 +13,7 @@ from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Apply, IndexValue, Number, Read, Size, Term
 from bbrewrite.plan.kernel import KernelProgram
-from bbrewrite.runtime.module import compile_programs
+from tests.built import built
 from tests.codegen.kernel_cases import entrywise, indices, op, output, read, tensor
 
 TABLE = builtin_table()
@@ -107,7 +107,7 @@ def _check(conditions: list[Term]) -> None:
     extents = {"h": 3, "m": 13, "n": 22}
     h, m, n = np.meshgrid(*map(np.arange, extents.values()), indexing="ij")
     x = _entries(h)
-    for condition, one in zip(conditions, compile_programs(programs, TABLE), strict=True):
+    for condition, one in zip(conditions, built(programs, TABLE), strict=True):
         want = np.where(_value(condition, h, m, n, extents["m"]), x, -1)
         np.testing.assert_array_equal(one.run({"X": x}, extents, 2)["Y"], want)
 

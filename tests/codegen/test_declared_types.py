@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.codegen.cuda.program import print_cuda
 from bbrewrite.core.spans import Source
 from bbrewrite.emulate.program import EmulatedProgram
@@ -25,10 +24,10 @@ from bbrewrite.lang.programs import parse_program
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.target import gpu_target
 from bbrewrite.request import make_request
-from bbrewrite.runtime.compiler import find_compiler, processor_name
+from bbrewrite.runtime.compiler import processor_name
 from bbrewrite.runtime.library import CompiledProgram
-from bbrewrite.runtime.module import build, signature_of
 from bbrewrite.verify.exact import evaluate_exactly
+from tests.built import QUICKLY, built
 from tests.codegen.cuda.programs import nvcc
 from tests.plan.pipelines import shipped_rules
 
@@ -55,7 +54,7 @@ output narrowed[m, n] = sum[f](C[m, f] * U[f, n])
 _PRECISION = {"f32": 1e-6, "f64": 1e-13, "f16": 1e-3, "bf16": 1e-2}
 _TYPES = [("f16", "f32"), ("bf16", "f32"), ("bf16", "f64")]
 # How a processor is named that has no instructions for bf16.
-_WITHOUT_NARROW_PRODUCTS = "-march=x86-64-v3"
+_WITHOUT_NARROW_PRODUCTS = ("-march=x86-64-v3",)
 
 
 @pytest.mark.parametrize("target", ["numpy", "cpp", "cpp without bf16", "cuda"])
@@ -165,23 +164,19 @@ def _run(fusion: Fusion, arrays: Mapping[str, Array], target: str) -> Mapping[st
         done = EmulatedProgram(kernels, source, nvcc().ptx(source.text)).run(arrays, extents)
         assert done.faults == ()
         return done.outputs
-    processor = _WITHOUT_NARROW_PRODUCTS if "without" in target else "-march=native"
+    processor = _WITHOUT_NARROW_PRODUCTS if "without" in target else ()
     return _compiled(processor)[kernels].run(arrays, extents, 2)
 
 
 @cache
-def _compiled(processor: str) -> Mapping[KernelProgram, CompiledProgram]:
+def _compiled(processor: tuple[str, ...]) -> Mapping[KernelProgram, CompiledProgram]:
     """The programs in all types, in one library."""
     if processor == _WITHOUT_NARROW_PRODUCTS and (platform.machine() != "x86_64" or "avx2" not in processor_name()):
         pytest.skip("another processor to build for is known for x86-64 only")
     fusions = [_fused(_text(*types), False) for types in _TYPES]
     kernels = [fusion.fused.kernels for fusion in fusions]
-    source = print_programs(kernels, fusions[0].request.rules.table)
-    library = build(source, find_compiler(), (processor, "-O1"))
-    return {
-        program: CompiledProgram(signature_of(program, entry), library)
-        for program, entry in zip(kernels, source.entry_points, strict=True)
-    }
+    compiled = built(kernels, fusions[0].request.rules.table, (*processor, *QUICKLY))
+    return dict(zip(kernels, compiled, strict=True))
 
 
 def _text(element: str, declared: str) -> str:

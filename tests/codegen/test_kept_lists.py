@@ -12,7 +12,7 @@ from bbrewrite.core.operators import builtin_table
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store
 from bbrewrite.runtime.library import CompiledProgram
-from bbrewrite.runtime.module import compile_programs
+from tests.built import built
 from tests.codegen.kernel_cases import arrays_for, block, indices, op, output, read, single, tensor, use
 
 TABLE = builtin_table()
@@ -44,7 +44,7 @@ CASES = {case.name: case for case in (_case(kind, element) for kind in _KINDS fo
 
 @functools.cache
 def _compiled() -> dict[str, CompiledProgram]:
-    return dict(zip(CASES, compile_programs(list(CASES.values()), TABLE), strict=True))
+    return dict(zip(CASES, built(list(CASES.values()), TABLE), strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from bbrewrite.runtime.library import CompiledProgram
-from bbrewrite.runtime.module import compile_programs
 from bbrewrite.verify.reference import evaluate
+from tests.built import built
 from tests.plan.large_means import LONGEST, MEANS, check_close, draw_large, plan_means
 
 BLOCKS = (16, 512)
@@ -20,7 +20,7 @@ def compiled() -> dict[tuple[str, bool, int], CompiledProgram]:
     """Every program, fused and not, with small and large blocks, in one library."""
     cases = list(product(MEANS, (True, False), BLOCKS))
     plans = [plan_means(*case) for case in cases]
-    return dict(zip(cases, compile_programs([p.plan.kernels for p in plans], plans[0].table), strict=True))
+    return dict(zip(cases, built([p.plan.kernels for p in plans], plans[0].table), strict=True))
 
 
 @pytest.mark.parametrize("extent", [1000, LONGEST])

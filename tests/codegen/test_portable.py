@@ -7,12 +7,10 @@ import platform
 import numpy as np
 import pytest
 
-from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.runtime.compiler import CompilerMissing, find_compiler, processor_name
-from bbrewrite.runtime.library import CompiledProgram
-from bbrewrite.runtime.module import build, signature_of
+from tests.built import QUICKLY, built
 from tests.codegen.kernel_cases import BF16, F64, arrays_for, attention, layer_norm, matmul, swiglu
 
 TABLE = builtin_table()
@@ -45,10 +43,7 @@ def test_results_agree_with_the_executor(name: str, monkeypatch: pytest.MonkeyPa
         compiler = find_compiler()
     except CompilerMissing as missing:
         pytest.skip(f"{command} cannot be used here: {missing}")
-    source = print_programs(PROGRAMS, TABLE)
-    library = build(source, compiler, (processor, "-O1"))
-    for program, entry in zip(PROGRAMS, source.entry_points, strict=True):
-        compiled = CompiledProgram(signature_of(program, entry), library)
+    for program, compiled in zip(PROGRAMS, built(PROGRAMS, TABLE, (processor, *QUICKLY), compiler), strict=True):
         roots = [index.name for index in program.indices if not index.same_as]
         for size in (1, 20, 67, 130):
             extents = {root: size + position for position, root in enumerate(roots)}

@@ -13,7 +13,7 @@ from bbrewrite.core.terms import IndexValue, Number, Read, Size, Term, walk
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Statement, Store, Update
 from bbrewrite.runtime.library import CompiledProgram
-from bbrewrite.runtime.module import compile_programs
+from tests.built import built
 from tests.codegen.kernel_cases import (
     BOOL,
     F32,
@@ -183,7 +183,7 @@ def type_of(name: str, element: Element) -> Element:
 
 @functools.cache
 def _compiled() -> list[CompiledProgram]:
-    return compile_programs([random_program(seed) for seed in range(COUNT)], TABLE)
+    return built([random_program(seed) for seed in range(COUNT)], TABLE)
 
 
 @pytest.mark.parametrize("seed", range(COUNT))

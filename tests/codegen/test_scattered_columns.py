@@ -13,8 +13,8 @@ from bbrewrite.core.terms import Read, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import Kernel
-from bbrewrite.runtime.module import compile_programs
 from tests.array_programs import draw_inputs
+from tests.built import built
 from tests.plan.pipelines import Planned, plan_text, shipped_rules
 
 DISTANCES = {
@@ -61,7 +61,7 @@ def test_rows_are_computed_from_what_lies_side_by_side(distance: str) -> None:
 
 def test_generated_code_computes_what_the_executor_does() -> None:
     plans = [planned(distance) for distance in DISTANCES]
-    compiled = compile_programs([plan.plan.kernels for plan in plans], shipped_rules().table)
+    compiled = built([plan.plan.kernels for plan in plans], shipped_rules().table)
     for plan, program in zip(plans, compiled, strict=True):
         for m, n, d in ((300, 280, 40), (7, 1, 3), (1, 37, 5)):
             extents = {**plan.extents, "m": m, "n": n, "d": d}

@@ -17,6 +17,7 @@ from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.rules.load import parse_rules
+from tests.built import cache_with_products
 
 _ROOT = Path(__file__).parents[2]
 _PAGES = {name: (_ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/language.md")}
@@ -99,7 +100,7 @@ def test_the_run_that_the_readme_shows(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_the_python_that_the_readme_shows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(_ROOT)
-    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(cache_with_products(tmp_path)))
     random = np.random.default_rng(0)
     names = {name: random.standard_normal((96, 32), np.float32) for name in ("Q", "K", "V")}
     exec(_shown("import bbrewrite\n"), names)

@@ -14,8 +14,8 @@ from bbrewrite.core.spans import Source
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
-from bbrewrite.runtime.module import compile_programs
 from bbrewrite.verify.reference import evaluate
+from tests.built import built
 from tests.plan.pipelines import Planned, plan_text, shipped_rules
 
 _HEAD = """\
@@ -108,7 +108,7 @@ def test_decisions_of_plans_are_those_of_the_reference(seed: int) -> None:
 def test_decisions_of_generated_code_are_those_of_the_reference() -> None:
     seeds = (3, 12, 13, 17)
     plans = [plan_text(_program(seed), shipped_rules()) for seed in seeds]
-    compiled = compile_programs([plan.plan.kernels for plan in plans], shipped_rules().table)
+    compiled = built([plan.plan.kernels for plan in plans], shipped_rules().table)
     for plan, program, seed in zip(plans, compiled, seeds, strict=True):
         _assert_equal(plan, program.run(_arrays(seed), plan.extents, 2), seed)
 

@@ -191,9 +191,7 @@ GENERATOR: list[Mutant] = [
 
 
 @pytest.mark.parametrize("mutant", GENERATOR)
-def test_a_fault_in_the_generator_is_caught(
-    mutable_targets: Path, mutant: Mutant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_in_the_generator_is_caught(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, old, new = mutant
     assert isinstance(module, ModuleType)
     owner = next(c for c in vars(module).values() if isinstance(c, type) and name in vars(c))

@@ -15,9 +15,9 @@ from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import Kernel, KernelProgram, Loop, Statement, walk_statements
 from bbrewrite.plan.masks.visible import Bound, Linear, LoopBounds, Outermost, Quotient
 from bbrewrite.plan.printing import print_kernel_program
-from bbrewrite.runtime.module import compile_programs
 from bbrewrite.verify.reference import evaluate
 from tests.array_programs import draw_inputs
+from tests.built import built
 from tests.plan.masked_programs import BODIES, conditions, masked_program
 from tests.plan.pipelines import Planned, plan_text, shipped_rules
 
@@ -199,7 +199,7 @@ COMPILED = [
 
 def test_generated_code_visits_what_the_executor_visits() -> None:
     plans = [planned(form, condition, block) for form, condition, block in COMPILED]
-    compiled = compile_programs([plan.plan.kernels for plan in plans], shipped_rules().table)
+    compiled = built([plan.plan.kernels for plan in plans], shipped_rules().table)
     for plan, program in zip(plans, compiled, strict=True):
         for m, n, are_sorted in ((7, 7, True), (1, 9, False), (13, 4, True), (12, 12, False), (10, 17, True)):
             at_hand = replace(plan, extents={**plan.extents, "m": m, "n": n})

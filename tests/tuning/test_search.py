@@ -17,6 +17,7 @@ from bbrewrite.plan.alternatives import PlanSpace
 from bbrewrite.tuning import search
 from bbrewrite.tuning.search import Tuned, tune
 from bbrewrite.verify.compare import Comparison, OutputComparison
+from tests.built import cache_with_products
 from tests.cli.conftest import Command, bbrewrite, rules, scaled_sum  # noqa: F401  fixtures
 from tests.tuning.scores import request
 
@@ -25,7 +26,7 @@ LONG = 3600.0
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
+    return cache_with_products(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(autouse=True)
