@@ -89,9 +89,11 @@ def resolve_extents(program: Program, sizes: Mapping[str, int], given: Mapping[s
     missing = [index.name for index in indices if index.same_as is None and index.name not in found]
     if missing:
         options = " ".join(f"--size {name}=..." for name in missing)
-        raise _fault(
-            "open-extent", f"the extent of {', '.join(missing)} is open", f"give {options}, or arrays by --input"
-        )
+        named = ", ".join(f"{name!r}: ..." for name in missing)
+        of_inputs = {indices.root(index) for tensor in program.inputs for index in tensor.indices}
+        arrays = ", or arrays by --input" if of_inputs.issuperset(missing) else ""
+        hint = f"give {options}{arrays}; from Python, sizes={{{named}}}"
+        raise _fault("open-extent", f"the extent of {', '.join(missing)} is open", hint)
     return {name: extent for name, (extent, _) in found.items()}
 
 

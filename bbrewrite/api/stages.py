@@ -27,7 +27,9 @@ from bbrewrite.rules.load import known_rules
 from bbrewrite.rules.rules import RuleSet
 from bbrewrite.runtime.cache import TUNED, noted
 from bbrewrite.runtime.compiler import find_compiler
+from bbrewrite.runtime.library import output_memory
 from bbrewrite.runtime.module import build, signature_of
+from bbrewrite.runtime.signature import Signature
 from bbrewrite.tuning.store import tuning_key
 from bbrewrite.writing import writable_cache
 
@@ -37,9 +39,10 @@ type Array = npt.NDArray[Any]
 class NumpyRunner:
     """Calls a planned program by the NumPy executor of kernels."""
 
-    def __init__(self, kernels: KernelProgram, table: OperatorTable) -> None:
+    def __init__(self, kernels: KernelProgram, table: OperatorTable, signature: Signature) -> None:
         self._kernels = kernels
         self._table = table
+        self._signature = signature
 
     def prepare(self, arrays: Mapping[str, Array], threads: int) -> Mapping[str, Array]:
         """The arrays as they are: nothing is packed for this executor."""
@@ -48,12 +51,19 @@ class NumpyRunner:
     def run(
         self, arrays: Mapping[str, Any], extents: Mapping[str, int], threads: int, out: Mapping[str, Array] | None
     ) -> dict[str, Array]:
-        """The outputs by name, written to `out` where it is given. The number of threads is checked, and unused."""
+        """The outputs by name, written to `out` where it is given. The number of threads is checked, and unused.
+
+        Raises ValueError where memory in `out` does not fit.
+        """
         checked_threads(threads)
+        memory: dict[str, Array] = {}
+        for argument in self._signature.outputs if out else ():
+            shape = tuple(extents[axis] for axis in argument.axes)
+            memory[argument.name] = output_memory(argument, shape, out, arrays.values())
         found = run_kernels(self._kernels, arrays, extents, self._table)
-        for name, array in (out or {}).items():
+        for name, array in memory.items():
             array[...] = found[name]
-        return {**found, **(out or {})}
+        return {**found, **memory}
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,7 @@ def plan_for_numpy(request: CompileRequest) -> tuple[Record, NumpyRunner]:
     """Plans, and gives what executes the plan. Raises InputError."""
     planned = planned_program(request)
     record = record_of(planned, entry_point(planned.kernels, planned.kernels.name))
-    return record, NumpyRunner(planned.kernels, planned.fusion.request.rules.table)
+    return record, NumpyRunner(planned.kernels, planned.fusion.request.rules.table, record.signature)
 
 
 def check_extents(request: CompileRequest, extents: Mapping[str, int], planned: Mapping[str, int]) -> None:

@@ -57,7 +57,8 @@ class _Expansion:
     def _repeat(self, repeat: Repeat) -> None:
         count = self._program.indices.extent(repeat.index)
         if count is None:
-            hint = f"give --size {self._program.indices.root(repeat.index)}=..."
+            root = self._program.indices.root(repeat.index)
+            hint = f"give --size {root}=...; from Python, sizes={{{root!r}: ...}}"
             message = f"how often to repeat is open: the extent of {repeat.index} is not known"
             raise InputError([Diagnostic("open-extent", message, hint=hint)])
         for first in repeat.carried:

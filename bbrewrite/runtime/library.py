@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -116,7 +116,7 @@ class CompiledProgram:
         outputs: dict[str, Array] = {}
         for argument in self.signature.outputs:
             name = argument.name
-            outputs[name] = _output(argument, layout.shapes[name], out, passed)
+            outputs[name] = output_memory(argument, layout.shapes[name], out, passed)
         buffers = self._borrow(layout)
         # The order of arguments is inputs, outputs, buffers.
         pointers = [_address(array) for array in (*passed, *outputs.values(), *buffers)]
@@ -170,9 +170,10 @@ def _dense(argument: Argument, array: Array, shape: tuple[int, ...]) -> Array:
     return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(shape)
 
 
-def _output(
-    argument: Argument, shape: tuple[int, ...], out: Mapping[str, Array] | None, inputs: Sequence[Array]
+def output_memory(
+    argument: Argument, shape: tuple[int, ...], out: Mapping[str, Array] | None, inputs: Iterable[Array]
 ) -> Array:
+    """The array to write an output to: the one given, or a new one. Raises ValueError where it does not fit."""
     kind = argument.numpy_type
     array = out.get(argument.name) if out else None
     if array is None:

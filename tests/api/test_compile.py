@@ -16,6 +16,7 @@ import pytest
 import bbrewrite
 from bbrewrite.core.elements import Element
 from bbrewrite.lang.diagnostics import InputError
+from tests.built import cache_with_products
 
 LINEAR = """\
 program linear
@@ -108,6 +109,30 @@ def test_memory_for_results_is_checked_by_name(target: str) -> None:
     one = bbrewrite.compile(LINEAR, target=target)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="the array for Y must be an array, not tuple"):
         one(*_arrays(6, 8, 5), out=(np.empty((6, 5), np.float32),))
+
+
+@pytest.mark.parametrize("target", ["cpp", "numpy"])
+def test_memory_for_results_must_fit(target: str) -> None:
+    program = bbrewrite.compile(LINEAR, target=target)  # pyright: ignore[reportArgumentType]
+    arrays, fitting = _arrays(6, 8, 5), np.empty((6, 5), np.float32)
+    read_only = fitting.view()
+    read_only.setflags(write=False)
+    for out in (fitting[:5], fitting.T, np.empty((6, 10), np.float32)[:, ::2], fitting.astype(np.float64), read_only):
+        with pytest.raises(ValueError, match=r"the array for Y must be dense and writable, float32 of shape \(6, 5\)"):
+            program(*arrays, out=out)
+    square = _arrays(5, 5, 5)
+    with pytest.raises(ValueError, match="the array for Y overlaps an input"):
+        program(*square, out=square[0])
+
+
+OUTPUTS_ALONE = "program alone\nindex m = 4, n, l\ninput X[m, l] : f32\noutput Y[n, l] = X[0, l] + n\n"
+
+
+def test_extents_that_are_open_are_asked_for() -> None:
+    with pytest.raises(InputError, match=r"the extent of n, l is open\n.*; from Python, sizes=\{'n': ..., 'l': ...\}"):
+        bbrewrite.compile(OUTPUTS_ALONE, target="numpy")
+    program = bbrewrite.compile(OUTPUTS_ALONE, sizes={"n": 3, "l": 2}, target="numpy")
+    assert program(np.zeros((4, 5), np.float32)).shape == (3, 5)
 
 
 def test_a_program_is_copied_and_sent_to_other_processes() -> None:
@@ -283,7 +308,7 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_was_compiled_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(cache_with_products(tmp_path)))
     arrays = _arrays(6, 8, 5)
     first = bbrewrite.compile(LINEAR)(*arrays)
     path = tmp_path / "linear.bb"

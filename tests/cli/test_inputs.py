@@ -16,6 +16,7 @@ from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.programs import Assumption, Role, Tensor
 from bbrewrite.inputs import draw_inputs, load_array, load_arrays, resolve_extents
 from bbrewrite.lang.diagnostics import InputError
+from tests.cli.conftest import Command
 
 
 def _read(tensor: str, *indices: str) -> ElementOf:
@@ -203,7 +204,11 @@ def test_conflicting_extents_name_both_places(tmp_path: Path) -> None:
         ({"m": 5}, {"X": x}, "k = 300, but the program declares k = 400\n  hint: .*--size k=300"),
         ({"m": 6, "k": 300}, {"X": x}, r"x.npy \(axis 0, shape \(5, 300\)\) gives m = 5, but --size m=6"),
         ({"k": 300}, {"X": x, "W": w}, r"n \(which has the extent of k\) = 20, but --size k=300"),
-        ({}, {}, "the extent of m is open\n  hint: give --size m=..."),
+        (
+            {},
+            {},
+            "open\n  hint: give --size m=..., or arrays by --input; from Python, sizes={'m': ...}",
+        ),
         ({"q": 1}, {}, "the program has no index q"),
         ({"n": 1}, {}, "n has the extent of k\n  hint: give --size k="),
     ]
@@ -223,3 +228,11 @@ def test_two_arrays_that_disagree_on_an_open_extent(tmp_path: Path) -> None:
     paths = {"A": _saved(tmp_path, np.zeros(3), "a.npy"), "B": _saved(tmp_path, np.zeros(4), "b.npy")}
     with pytest.raises(InputError, match=r"B=.*b.npy .* gives m = 4, but --input A=.*a.npy .* gives m = 3"):
         resolve_extents(program, {}, load_arrays(program, paths))
+
+
+def test_no_array_gives_an_extent_that_no_input_has(bbrewrite: Command, rules: Path) -> None:
+    Path("p.bb").write_text("program p\nindex m = 4, n\ninput X[m] : f32\noutput Y[m, n] = X[m] + n\n")
+    result = bbrewrite("run", rules, "p.bb", "--target", "numpy")
+    assert result.exit_code == 2
+    assert "hint: give --size n=...; from Python" in result.stderr
+    assert bbrewrite("run", rules, "p.bb", "--target", "numpy", "--size", "n=3").exit_code == 0
