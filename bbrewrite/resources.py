@@ -35,13 +35,22 @@ def _user_directory(variable: str, usual: str, on_macos: str) -> Path:
     return place / "bbrewrite"
 
 
-@functools.cache
 def package_fingerprint() -> str:
-    """A line for each file of this package, its data and the user's own: its size, when it was written, and when
-    anything about it was changed. Of these an edit can put back all but the last.
+    """Text that differs where a file of this package or of its data has changed."""
+    return "\n".join(map(told_of_files, (_PACKAGE, resource_directory("grammar"), resource_directory("targets"))))
+
+
+def configuration_fingerprint() -> str:
+    """Text that differs where one of a user's own descriptions has changed."""
+    return told_of_files(configuration_directory())
+
+
+@functools.cache
+def told_of_files(root: Path) -> str:
+    """A line for each file in a directory and below: its size, when it was written, and when anything about it was
+    changed. Of these an edit can put back all but the last. Looked up once in a process.
     """
-    data = [resource_directory(name) for name in ("grammar", "targets")]
-    left = [str(root) for root in (_PACKAGE, *data, configuration_directory()) if root.is_dir()]
+    left = [str(root)] if root.is_dir() else []
     told: list[str] = []
     while left:
         with os.scandir(left.pop()) as entries:  # os.walk takes half as long again

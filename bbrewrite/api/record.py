@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bbrewrite.core.spans import Source
-from bbrewrite.resources import package_fingerprint
+from bbrewrite.resources import configuration_fingerprint, package_fingerprint
 from bbrewrite.runtime.processor import processor_name
 from bbrewrite.runtime.signature import Signature
 
@@ -40,7 +40,7 @@ class CompileRequest(NamedTuple):
         choices = [sorted(self.sizes.items()), sorted(self.blocks.items()), self.threads, self.fast_math]
         choices += [self.fused, self.packed, self.tuned]
         rules = [text for source in self.rules for text in (source.name, source.text)]
-        machine = (os.environ.get("CXX", ""), processor_name())
+        machine = (configuration_fingerprint(), os.environ.get("CXX", ""), processor_name())
         parts = (package_fingerprint(), *machine, repr(choices), self.program.text, *rules)
         return "".join(f"{len(part)} {part}\n" for part in parts)
 

@@ -14,7 +14,7 @@ from bbrewrite.api.remembered import Compiled, remember, remembered
 from bbrewrite.core.elements import Element
 from bbrewrite.core.roles import Role
 from bbrewrite.core.spans import Source
-from bbrewrite.resources import cache_directory, package_fingerprint
+from bbrewrite.resources import cache_directory, told_of_files
 from bbrewrite.runtime.cache import TUNED, cached_product, note
 from bbrewrite.runtime.processor import processor_name
 from bbrewrite.runtime.signature import Argument, Signature
@@ -55,7 +55,7 @@ def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Compil
 
 def _forget_the_machine() -> None:
     """What a process looks up once, another one looks up again."""
-    package_fingerprint.cache_clear()
+    told_of_files.cache_clear()
     processor_name.cache_clear()
 
 

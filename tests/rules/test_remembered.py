@@ -12,6 +12,7 @@ import pytest
 from bbrewrite.core.terms import walk
 from bbrewrite.lang.diagnostics import InputError
 from bbrewrite.resources import resource_directory
+from bbrewrite.rules import load
 from bbrewrite.rules.load import load_rules, parse_rules, read_rule_sources
 
 TEXT = """\
@@ -61,6 +62,16 @@ def test_changed_rules_are_parsed_again(rules: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="z"):
             load_rules(rules)
     assert len(_files(tmp_path)) == 1
+
+
+def test_rules_are_the_same_on_every_machine(rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = load_rules(rules)
+    description = tmp_path / "config" / "host.toml"
+    description.parent.mkdir()
+    description.write_text("another machine", encoding="utf-8")
+    monkeypatch.setenv("BBREWRITE_CONFIG_DIR", str(description.parent))
+    monkeypatch.setattr(load, "parse_rules", lambda *_: pytest.fail("parsed again"))
+    assert load_rules(rules) == found
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a pickle", b"\x80\x05N."])
