@@ -138,6 +138,8 @@ def fuse(request: Request, target: Target | None = None, bounds: Bounds | None =
     unfused = alone.of(blocks)
     found = cover(blocks, lambda part: _fuse_part(request, part, target, alone), bounds)
     fused = assemble(blocks, [(chosen.candidate, chosen.planned.fused) for chosen in found])
+    if request.rules.rules:
+        fused = _with_note_if_alike(fused, unfused)
     fusion = Fusion(request, unfused, fused, SaturationReport(0, 0, 0, "saturated", {}), 0.0, 0.0, None, None, found)
     return replace(
         fusion,
@@ -213,12 +215,20 @@ def _fuse_whole(
         unfused = planned(replace(rules, rules=()))[0]
     fused, graph, saturate_ms, extract_ms = planned(rules)
     unfused = unfused or fused
-    if rules.rules and 1 < len(fused.kernels.kernels) == len(unfused.kernels.kernels):
-        cheapest_found = f"{unfused.seconds * 1e3:.3g} ms, estimated"
-        note = f"nothing was fused: no plan was found that takes less time than the unfused program ({cheapest_found})"
-        fused = replace(fused, notes=(*fused.notes, note))
+    # Of a candidate it would be read as if it spoke of the whole program.
+    if rules.rules and not request.of_candidate:
+        fused = _with_note_if_alike(fused, unfused)
     fusion = Fusion(request, unfused, fused, graph.report, saturate_ms, extract_ms, graph)
     return _as_tuned(fusion, schedules) if target is None and request.tuned and rules.rules else fusion
+
+
+def _with_note_if_alike(fused: Plan, unfused: Plan) -> Plan:
+    """The plan of a whole program, with a sentence where none of its several kernels was fused."""
+    if not 1 < len(fused.kernels.kernels) == len(unfused.kernels.kernels):
+        return fused
+    cheapest_found = f"{unfused.seconds * 1e3:.3g} ms, estimated"
+    note = f"nothing was fused: no plan was found that takes less time than the unfused program ({cheapest_found})"
+    return replace(fused, notes=(*fused.notes, note))
 
 
 def _as_tuned(fusion: Fusion, schedules: Schedules) -> Fusion:

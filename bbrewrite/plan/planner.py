@@ -236,7 +236,9 @@ class Planner:
         count = counted(len(other.costs), "kernel")
         without = f"with {', '.join(other.buffers)} alone stored" if other.buffers else "with nothing stored"
         theirs = _milliseconds(other.seconds)
-        return [f"{', '.join(plan.buffers)} stored: the plan takes {ours}, and {count} {without} would take {theirs}"]
+        is_whole = len(self._parts) == 1 and not self._is_candidate
+        who = "the plan" if is_whole else f"what makes {', '.join(part)}"
+        return [f"{', '.join(plan.buffers)} stored: {who} takes {ours}, and {count} {without} would take {theirs}"]
 
 
 def _milliseconds(seconds: float) -> str:
