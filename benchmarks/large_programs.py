@@ -1,8 +1,9 @@
 """Large programs as text, of several kinds: what planning must get through in a minute at a thousand operators.
 
 Each kind stresses another thing: equal layers are one class of candidates, layers of different extents are none of
-them alike, random graphs hold values for readers far away, chains give few places to cut, and a fan gives many
-definitions one operand. Random kinds are the same for one seed everywhere. Nothing is planned here.
+them alike, random graphs hold values for readers far away, of small arrays only launches count, chains give few places
+to cut, and a fan gives many definitions one operand. Random kinds are the same for one seed everywhere. Nothing is
+planned here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,19 @@ from __future__ import annotations
 import random
 
 _ELEMENTWISE = ("tanh({})", "relu({}) - 0.5", "sigmoid({})", "{} * 0.5", "exp(-abs({}))", "{} + 1")
+
+_SMALL = (
+    "tanh({one}[m, c]) + {other}[m, c]",
+    "{one}[m, c] * sigmoid({other}[m, c])",
+    "({one}[m, c] - {other}[m, c]) * 0.5",
+    "sum[e]({one}[m, e] * W[c, e]) / 4 + {other}[m, c]",
+    "softmax[c]({one}[m, c] + {other}[m, c])",
+    "rms_norm[c]({one}[m, c]) * g[c] + {other}[m, c]",
+    "{one}[m, c] / (1 + sum[e](abs({other}[m, e])))",
+    "relu({one}[m, c]) + max[e]({other}[m, e])",
+    "layer_norm[c]({one}[m, c]) * {other}[m, c]",
+    "where({one}[m, c] > 0, {one}[m, c], {other}[m, c] * 0.1)",
+)
 
 _DECODER = """\
 program written_out
@@ -83,6 +97,20 @@ def random_graph(definitions: int, seed: int, outputs: int = 3) -> str:
         lines.append(f"T{number}[m, c] = {body}")
         values.append(f"T{number}")
     used = values[-outputs:]
+    return "\n".join([*lines, *(f"output Y{k}[m, c] = {value}[m, c] * 2" for k, value in enumerate(used))]) + "\n"
+
+
+def small_arrays(definitions: int, seed: int) -> str:
+    """Mixed operators over arrays so small that launches cost more than work; each reads two of the last values."""
+    draw = random.Random(seed)
+    lines = ["program small_arrays", "index m = 24, c = 16, e = c", "input X[m, c] : f32", "weight W[c, e], g[c] : f32"]
+    values = ["X"]
+    for number in range(definitions):
+        one, other = draw.choice(values[-3:]), draw.choice(values[-6:])
+        body = draw.choice(_SMALL).format(one=one, other=other)
+        lines.append(f"T{number}[m, c] = {body}")
+        values.append(f"T{number}")
+    used = values[-3:]
     return "\n".join([*lines, *(f"output Y{k}[m, c] = {value}[m, c] * 2" for k, value in enumerate(used))]) + "\n"
 
 

@@ -19,7 +19,14 @@ from bbrewrite.lang.programs import parse_program
 from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
-from benchmarks.large_programs import elementwise_chain, fan, random_graph, uneven_layers, written_out_decoder
+from benchmarks.large_programs import (
+    elementwise_chain,
+    fan,
+    random_graph,
+    small_arrays,
+    uneven_layers,
+    written_out_decoder,
+)
 from tests.candidates.programs import random_network
 
 
@@ -50,6 +57,7 @@ def main() -> None:
     large: dict[str, Callable[[], str]] = {
         "random network": lambda: random_network(count * 5 // 9, 7, "m = 128, c = 256, e = c, f = 512"),
         "random graph": lambda: random_graph(count * 5 // 8, 7),
+        "small arrays": lambda: small_arrays(count * 12 // 23, 7),
         "uneven layers": lambda: uneven_layers(count // 5),
         "elementwise chain": lambda: elementwise_chain(count, 5, 7),
         "fan": lambda: fan(count // 9, 8),

@@ -31,7 +31,14 @@ from bbrewrite.plan.plans import Plan
 from bbrewrite.request import Request, make_request
 from bbrewrite.resources import resource_directory
 from bbrewrite.verify.exact import evaluate_exactly
-from benchmarks.large_programs import elementwise_chain, fan, random_graph, uneven_layers, written_out_decoder
+from benchmarks.large_programs import (
+    elementwise_chain,
+    fan,
+    random_graph,
+    small_arrays,
+    uneven_layers,
+    written_out_decoder,
+)
 from tests.candidates.programs import random_network
 from tests.plan.pipelines import shipped_rules
 
@@ -205,6 +212,7 @@ def test_layers_written_out_are_the_layers_that_repeat_makes() -> None:
 
 LARGE = {
     "random graph": random_graph(6, 1),
+    "small arrays": small_arrays(5, 1),
     "elementwise chain": elementwise_chain(7, 3, 1),
     "fan": fan(2, 3),
     "uneven layers": uneven_layers(2),
