@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
+from math import inf
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import BlockProgram, Tensor
@@ -12,7 +14,7 @@ from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
 from bbrewrite.lang.diagnostics import counted
 from bbrewrite.plan.extraction.assemble import closed_terms, kernel_term
-from bbrewrite.plan.extraction.extract import KernelForm, extract
+from bbrewrite.plan.extraction.extract import Extraction, KernelForm, extract, extract_alone
 from bbrewrite.plan.extraction.lists import Lists
 from bbrewrite.plan.extraction.parts import parts
 from bbrewrite.plan.extraction.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
@@ -84,6 +86,7 @@ class Planner:
         schedules: Schedules,
         candidate: bool = False,
     ) -> None:
+        self._graph = graph
         self._program = program
         self._indices = schedules.indices
         self._table = schedules.table
@@ -94,18 +97,39 @@ class Planner:
         self._lists = Lists(graph, program, self._indices, self._table)
         self._outputs = {tensor.name: self._lists[graph.roots[tensor.name]].name for tensor in program.outputs}
         tensors = {tensor.name: tensor for tensor in program.inputs} | self._lists.tensors
-        costs = TermCosts(self._table, self._indices, tensors, self._machine)
-        self._extraction = extract(graph, self._lists, costs)
-        self._tries_all = self._extraction.is_complete and not candidate
+        self._costs = TermCosts(self._table, self._indices, tensors, self._machine)
+        self._pricing = _Pricing(self._lists, tensors, schedules)
         self._is_candidate = candidate
-        self._promised = PROMISED_OF_CANDIDATE if candidate else 0.0 if self._tries_all else PROMISED_AT_LEAST
-        some = FORMS_OF_CANDIDATE if self._extraction.is_complete else FORMS_SCHEDULED
-        pricing = _Pricing(self._lists, tensors, schedules)
-        self._prices = Prices(self._extraction, pricing.seconds, len(graph.classes) if self._tries_all else some)
-        self._parts = parts(self._outputs, self._extraction.kernels)
+
+    @cached_property
+    def _extraction(self) -> Extraction:
+        return extract(self._graph, self._lists, self._costs)
+
+    @cached_property
+    def _tries_all(self) -> bool:
+        return self._is_all_tried(self._extraction)
+
+    @cached_property
+    def _prices(self) -> Prices:
+        return self._prices_in(self._extraction)
+
+    @cached_property
+    def _parts(self) -> tuple[Mapping[str, str], ...]:
+        return parts(self._outputs, self._extraction.kernels)
+
+    def _is_all_tried(self, extraction: Extraction) -> bool:
+        return extraction.is_complete and not self._is_candidate
+
+    def _prices_in(self, extraction: Extraction) -> Prices:
+        some = FORMS_OF_CANDIDATE if extraction.is_complete else FORMS_SCHEDULED
+        forms_tried = len(self._graph.classes) if self._is_all_tried(extraction) else some
+        return Prices(extraction, self._pricing.seconds, forms_tried)
 
     def chosen(self) -> Plan:
         """The cheapest plan found for the outputs, that of every part; never one that costs more than the unfused."""
+        alone = self._in_one_launch()
+        if alone is not None:
+            return self._built(alone)
         chosen = [self._chosen_of(part) for part in self._parts]
         notes = tuple(note for part in chosen for note in part[1])
         outline = chosen[0][0]
@@ -116,19 +140,40 @@ class Planner:
         plan = self._built(outline)
         return replace(plan, notes=(*plan.notes, *notes))
 
+    def _in_one_launch(self) -> PlanOutline | None:
+        """The cheapest plan of one kernel, where it costs no more than the launches of two: then no other costs less,
+        and what there is besides need not be found. That is most often so where arrays are small.
+        """
+        wanted = tuple(dict.fromkeys(self._outputs.values()))
+        limit = 2 * self._costs.launch
+        # Most often what comes from memory and goes there tells that it takes longer.
+        moved = sum(map(self._costs.store, (*self._program.inputs, *self._program.outputs)))
+        if self._costs.launch + moved >= limit:
+            return None
+        extraction = extract_alone(self._graph, self._lists, self._costs, frozenset(wanted))
+        if not any(kernel.bound < limit for kernel in extraction.kernels):
+            return None
+        found = search(self._prices_in(extraction), wanted, limit, self._budget(self._is_all_tried(extraction)))
+        if found.best is None or found.bound_left < inf:
+            return None
+        plan = self._plan_of(found.best, self._outputs)
+        # An output that another one holds already, or as another type, takes a kernel more.
+        return plan if len(plan.costs) == 1 else None
+
     def _chosen_of(self, part: Mapping[str, str]) -> tuple[PlanOutline, tuple[str, ...]]:
         """Of a part's plans that the model does not tell from the cheapest, the one with fewest lists and kernels; with
         sentences on it.
         """
         unfused = self._unfused_of(part)
-        search = _PartSearch(self._prices, tuple(dict.fromkeys(part.values())), self._budget())
+        searched = _PartSearch(self._prices, tuple(dict.fromkeys(part.values())), self._budget(self._tries_all))
         limit = unfused.seconds * (1 + TOLERANCE)
-        nearest = search.run(limit, fewest_lists=True)
+        nearest = searched.run(limit, fewest_lists=True)
         least = unfused.seconds if nearest.best is None else min(limit, nearest.best.seconds)
         # Most often no plan is so much cheaper that it matters, and bounds alone tell.
-        cheaper = search.run(min(unfused.seconds, least / (1 + TOLERANCE + self._promised)))
+        promised = PROMISED_OF_CANDIDATE if self._is_candidate else 0.0 if self._tries_all else PROMISED_AT_LEAST
+        cheaper = searched.run(min(unfused.seconds, least / (1 + TOLERANCE + promised)))
         if cheaper.best is not None:
-            nearest = search.run(cheaper.best.seconds * (1 + TOLERANCE), fewest_lists=True)
+            nearest = searched.run(cheaper.best.seconds * (1 + TOLERANCE), fewest_lists=True)
         plans = [unfused, *(self._plan_of(found.best, part) for found in (cheaper, nearest) if found.best is not None)]
         # A list rounded to an output's type may have to be stored twice, which the search does not know.
         fastest = min(found.seconds for found in plans)
@@ -136,9 +181,9 @@ class Planner:
         found = min(candidates, key=lambda found: found.size)
         return found, self._notes(cheaper.bound_left, found, part)
 
-    def _budget(self) -> Callable[[], bool]:
+    def _budget(self, tries_all: bool) -> Callable[[], bool]:
         """Whether more kernels may be scheduled, asked again and again while a part is planned."""
-        most = self._schedules.effort + (MOST_EFFORT_OF_SMALL if self._tries_all else MOST_EFFORT)
+        most = self._schedules.effort + (MOST_EFFORT_OF_SMALL if tries_all else MOST_EFFORT)
         return lambda: self._schedules.effort < most
 
     def pareto(self) -> tuple[Plan, ...]:

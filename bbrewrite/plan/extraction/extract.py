@@ -83,16 +83,32 @@ class Extraction:
 
 def extract(graph: FrozenGraph, lists: Lists, costs: TermCosts, limits: Limits | None = None) -> Extraction:
     """All kernels for every list, or the most promising ones where the graph is large; `limits` if not these."""
-    nodes = sum(len(eclass.nodes) for eclass in graph.classes.values())
-    search = _Extraction(graph, lists, costs, limits or (EVERY_FORM if nodes <= SMALL_GRAPH else FEW_FORMS))
+    search = _Extraction(graph, lists, costs, limits or _limits(graph))
     kernels = [kernel for name in sets_tried(lists) for kernel in search.kernels_of(name)]
     return Extraction(lists, tuple(kernels), search.is_complete)
+
+
+def extract_alone(graph: FrozenGraph, lists: Lists, costs: TermCosts, outputs: frozenset[str]) -> Extraction:
+    """Only the kernels that store these lists together and read no list. They are few, and soon found."""
+    names = [name for name in sets_tried(lists) if frozenset(lists.stored_as(name)) == outputs]
+    if not names:
+        return Extraction(lists, (), True)
+    search = _Extraction(graph, lists, costs, _limits(graph), reads_lists=False)
+    return Extraction(lists, tuple(kernel for name in names for kernel in search.kernels_of(name)), search.is_complete)
+
+
+def _limits(graph: FrozenGraph) -> Limits:
+    nodes = sum(len(eclass.nodes) for eclass in graph.classes.values())
+    return EVERY_FORM if nodes <= SMALL_GRAPH else FEW_FORMS
 
 
 class _Extraction:
     """The fixed point of forms over all classes of blocks."""
 
-    def __init__(self, graph: FrozenGraph, lists: Lists, costs: TermCosts, limits: Limits) -> None:
+    def __init__(
+        self, graph: FrozenGraph, lists: Lists, costs: TermCosts, limits: Limits, reads_lists: bool = True
+    ) -> None:
+        self._reads_lists = reads_lists
         self._graph = graph
         self._lists = lists
         self._costs = costs
@@ -129,7 +145,8 @@ class _Extraction:
         """Recomputes a class's forms from those of its operands; true where they changed."""
         nodes = self._graph.classes[identifier].nodes
         offers: list[Weighed] = [offer for node in nodes for offer in self._offers(identifier, node)]
-        offers += [self._form(read, (), NOTHING_CHOSEN) for read in self._lists.reads(identifier)]
+        if self._reads_lists:
+            offers += [self._form(read, (), NOTHING_CHOSEN) for read in self._lists.reads(identifier)]
         before = self._found[identifier]
         # Forms of one class's nodes are different terms, but not those found before or in a pair.
         if before or any(isinstance(node.head, Component) for node in nodes):
