@@ -7,10 +7,11 @@ through the very same stages with an empty rule set. Building and running kernel
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bbrewrite.candidates.assemble import assemble
-from bbrewrite.candidates.cover import Bounds, Chosen, cover
+from bbrewrite.candidates.cover import Alone, Bounds, Chosen, cover
 from bbrewrite.candidates.subprogram import class_key
 from bbrewrite.core.printing import print_shared_program
 from bbrewrite.core.programs import BlockProgram
@@ -135,9 +136,16 @@ def fuse(request: Request, target: Target | None = None, bounds: Bounds | None =
     blocks = replace(request.blocks, indices=request.blocks.indices.with_extents(request.extents))
     shared = _Shared(KnownSchedules(), PreparedEngines(blocks))
     alone = _UnfusedPlans(request, target, shared)
-    unfused = alone.of(blocks)
-    found = cover(blocks, lambda part: _fuse_part(request, part, target, alone), bounds)
-    fused = assemble(blocks, [(chosen.candidate, chosen.planned.fused) for chosen in found])
+    unfused_parts = alone.parts(blocks)
+    unfused = _assembled(blocks, unfused_parts)
+    launch = _machine(request, target).target.launch_seconds
+    work = {
+        member: part.planned.fused.seconds - launch * len(part.planned.fused.kernels.kernels)
+        for part in unfused_parts
+        for member in part.candidate.members
+    }
+    found = cover(blocks, lambda part: _fuse_part(request, part, target, alone), bounds, Alone(work, launch))
+    fused = _assembled(blocks, found)
     if request.rules.rules:
         fused = _with_note_if_alike(fused, unfused)
     fusion = Fusion(request, unfused, fused, SaturationReport(0, 0, 0, "saturated", {}), 0.0, 0.0, None, None, found)
@@ -168,8 +176,11 @@ class _UnfusedPlans:
 
     def of(self, program: BlockProgram) -> Plan:
         """The unfused plan of a program that names all its extents."""
-        alone = cover(program, self._planned, Bounds(0, 1))
-        return assemble(program, [(chosen.candidate, chosen.planned.fused) for chosen in alone])
+        return _assembled(program, self.parts(program))
+
+    def parts(self, program: BlockProgram) -> tuple[Chosen[Fusion], ...]:
+        """The definitions of a program that names all its extents, each a candidate of its own."""
+        return cover(program, self._planned, Bounds(0, 1))
 
     def _planned(self, definition: BlockProgram) -> Fusion:
         key = class_key(definition)
@@ -177,6 +188,10 @@ class _UnfusedPlans:
             request = _request_of(self._request, definition)
             self._planned_before[key] = _fuse_whole(request, self._target, shared=self.shared)
         return self._planned_before[key]
+
+
+def _assembled(program: BlockProgram, parts: Sequence[Chosen[Fusion]]) -> Plan:
+    return assemble(program, [(chosen.candidate, chosen.planned.fused) for chosen in parts])
 
 
 def _fuse_part(request: Request, part: BlockProgram, target: Target | None, unfused: _UnfusedPlans) -> Fusion:

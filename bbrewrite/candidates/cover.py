@@ -3,12 +3,14 @@
 What a candidate is worth is what its plan costs; candidates of one class are planned once. Whether a candidate grows
 past an atom, and whether it is kept whole, is decided once for each kind: classes that differ in extents within a
 factor of two are of one kind. So the number of plans depends on how many kinds of operators stand side by side, not on
-how many operators there are. Everything is counted, nothing timed: one program always has one cover.
+how many operators there are. Where launches cost more than all work, as many neighbours as may be are planned together
+first: one kernel that takes no longer than two launches is better than any two. Everything is counted, nothing timed:
+one program always has one cover.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +40,14 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class Alone:
+    """What definitions take by themselves, by position, in seconds beside their launches; and what a launch takes."""
+
+    work: Mapping[int, float]
+    launch: float
+
+
+@dataclass(frozen=True)
 class Chosen[P: Planned]:
     """A candidate of the cover with what planning its class gave; the same object for all candidates of a class."""
 
@@ -46,14 +56,20 @@ class Chosen[P: Planned]:
 
 
 def cover[P: Planned](
-    program: BlockProgram, plan: Callable[[BlockProgram], P], bounds: Bounds | None = None
+    program: BlockProgram,
+    plan: Callable[[BlockProgram], P],
+    bounds: Bounds | None = None,
+    alone: Alone | None = None,
 ) -> tuple[Chosen[P], ...]:
     """Candidates for every definition that an output needs, in an order in which they can run."""
-    return _Search(program, plan, bounds or Bounds()).run()
+    return _Search(program, plan, bounds or Bounds(), alone).run()
 
 
 class _Search[P: Planned]:
-    def __init__(self, program: BlockProgram, plan: Callable[[BlockProgram], P], bounds: Bounds) -> None:
+    def __init__(
+        self, program: BlockProgram, plan: Callable[[BlockProgram], P], bounds: Bounds, alone: Alone | None
+    ) -> None:
+        self._alone = alone
         self._program = program
         self._plan = plan
         self._bounds = bounds
@@ -75,19 +91,45 @@ class _Search[P: Planned]:
     def _cut(self, atoms: Sequence[Atom]) -> list[Chosen[P]]:
         """Candidates for atoms in this order."""
         found: list[Chosen[P]] = []
+        waiting = list(atoms)
+        while waiting:
+            run = self._launched_once(waiting)
+            if run:
+                found.append(self._chosen(self._joined(run)))
+            else:
+                run = waiting[:1]
+                while len(run) < len(waiting) and self._may_grow(run, waiting[len(run)]):
+                    run.append(waiting[len(run)])
+                found += self._settled(run)
+            waiting = waiting[len(run) :]
+        return found
+
+    def _launched_once(self, atoms: Sequence[Atom]) -> list[Atom]:
+        """As many of the first atoms as one candidate may have, where it is one kernel that takes no longer than two
+        launches: whatever is cut takes longer. None otherwise; most often what they take alone tells.
+        """
+        if self._alone is None:
+            return []
         run: list[Atom] = []
         for atom in atoms:
-            if run and not self._may_grow(run, atom):
-                found += self._settled(run)
-                run = []
+            if run and (not self._has_room(run, atom) or self._nearest(run, atom) is None):
+                break
             run.append(atom)
-        return [*found, *(self._settled(run) if run else ())]
+        if len(run) == 1 or sum(self._alone.work[member] for atom in run for member in atom) > self._alone.launch:
+            return []
+        plan = self._chosen(self._joined(run)).planned.fused
+        return run if len(plan.kernels.kernels) == 1 and plan.seconds <= 2 * self._alone.launch else []
+
+    def _has_room(self, run: Sequence[Atom], atom: Atom) -> bool:
+        return sum(map(len, run)) + len(atom) <= self._bounds.definitions
+
+    def _nearest(self, run: Sequence[Atom], atom: Atom) -> int | None:
+        """The place of the last atom of a run that has something to gain from another."""
+        return next((p for p in reversed(range(len(run))) if self._graph.meet(run[p], atom)), None)
 
     def _may_grow(self, run: list[Atom], atom: Atom) -> bool:
         """Whether an atom joins a run: planned with its nearest neighbour in the run it is no worse than apart."""
-        if sum(map(len, run)) + len(atom) > self._bounds.definitions:
-            return False
-        place = next((p for p in reversed(range(len(run))) if self._graph.meet(run[p], atom)), None)
+        place = self._nearest(run, atom) if self._has_room(run, atom) else None
         if place is None:
             return False
         near = run[place]
