@@ -54,6 +54,7 @@ class Event(NamedTuple):
     block: Term | None = None  # that is loaded
     is_narrow: bool = False  # a product whose operands are both bf16
     in_passing: bool = False  # a product that packs its right operand in passing, `block` if loaded; or this packing
+    made: str = ""  # what its statement makes: a local block, by name
 
     def visits(self, index: str) -> bool:
         """Whether another iteration of a loop is another block."""
@@ -166,10 +167,11 @@ class _Summary:
                         self._iterations.append(inner.event(1.0, ()))
                     self._visit(statement.body, inner)
                 case Let(target, expression) | Update(target, expression):
+                    making = replace(place, made=target.name)
                     if target.name not in self._views:
-                        self._vector.append(place.around(target.list_indices).event(PASS_WORK, target.type.axes))
-                    self._lists(target, expression, place, loaded)
-                    self._statement(expression, place, loaded)
+                        self._vector.append(making.around(target.list_indices).event(PASS_WORK, target.type.axes))
+                    self._lists(target, expression, making, loaded)
+                    self._statement(expression, making, loaded)
                 case Store(tensor, expression):
                     axes = self._typing.block(expression).axes
                     stored = place.around(tensor.indices).event(float(tensor.element.size_bytes), axes)
@@ -292,6 +294,7 @@ class _Place:
     loops: tuple[str, ...]
     shared: str | None = None
     narrowed: tuple[NarrowedLoop, ...] = ()
+    made: str = ""
 
     def inside(self, loop: Loop) -> _Place:
         narrowed = self.narrowed
@@ -306,4 +309,4 @@ class _Place:
         return replace(self, loops=(*self.loops, *(index for index in indices if index not in self.loops)))
 
     def event(self, amount: float, axes: tuple[str, ...]) -> Event:
-        return Event(amount, axes, self.loops, self.shared, self.narrowed)
+        return Event(amount, axes, self.loops, self.shared, self.narrowed, made=self.made)

@@ -52,10 +52,12 @@ class State:
 
 @dataclass(frozen=True)
 class Nest:
-    """A built nest. `recomputed` are the values computed again in other loops: keeping them is an option."""
+    """A built nest. `recomputed` are the values computed again in other loops, each with the names under which it is
+    made, the first one first: keeping them is an option.
+    """
 
     body: tuple[Statement, ...]
-    recomputed: frozenset[Term]
+    recomputed: Mapping[Term, tuple[str, ...]]
     accumulators: Mapping[str, str]  # accumulators of one component by name, with their monoids
     states: Mapping[str, State]  # all accumulators by name
 
@@ -95,7 +97,7 @@ class NestBuilder:
             self._place_store(output)
         return Nest(
             with_equal_states_once(self._draft.statements()),
-            frozenset(self._recomputed),
+            {term: tuple(made.name for made in self._draft.instances(term)) for term in self._recomputed},
             MappingProxyType(self._accumulators),
             MappingProxyType(self._roles),
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from bbrewrite.core.terms import Term
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.costs.cost import Cost, NestCosts
-from bbrewrite.plan.costs.events import summarise
+from bbrewrite.plan.costs.events import NestEvents, summarise
 from bbrewrite.plan.costs.gpu_costs import GpuNestCosts
 from bbrewrite.plan.kernel import Statement
 from bbrewrite.plan.masks.narrowing import Narrowing, may_narrow, with_ranges_only
@@ -40,8 +40,9 @@ class SizedNest:
 
 @dataclass(frozen=True)
 class NestChoice(SizedNest):
-    """One point of the search: it knows what its nest costs at other block sizes."""
+    """One point of the search: it knows what happens in its nest, and what that costs at other block sizes."""
 
+    events: NestEvents
     costs: NestCosts
 
 
@@ -59,7 +60,7 @@ class JudgedNests:
         self._named: dict[frozenset[Term], Naming] = {}
         # Different choices often come to one nest.
         self._narrowed: dict[tuple[tuple[str, ...], tuple[Statement, ...]], tuple[Statement, ...]] = {}
-        self._judged: dict[tuple[tuple[str, ...], tuple[Statement, ...]], tuple[NestCosts, tuple[int, ...], Cost]] = {}
+        self._judged: dict[object, tuple[NestEvents, NestCosts, tuple[int, ...], Cost]] = {}
 
     def built(
         self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
@@ -71,10 +72,11 @@ class JudgedNests:
         key = (grid, nest.body)
         judged = self._judged.get(key)
         if judged is None:
-            costs = self._costs(nest.body, grid)
-            judged = self._judged[key] = (costs, *self._sizes.coarse(costs))
-        costs, blocks, cost = judged
-        return NestChoice(grid, order, split, kept, nest, blocks, cost, costs)
+            events = summarise(nest.body, grid, self._problem.table, self._typing, self._problem.tensors)
+            costs = self._costs(events, nest.body, grid)
+            judged = self._judged[key] = (events, costs, *self._sizes.coarse(costs))
+        events, costs, blocks, cost = judged
+        return NestChoice(grid, order, split, kept, nest, blocks, cost, events, costs)
 
     def nest(
         self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
@@ -99,9 +101,8 @@ class JudgedNests:
             body = shared
         return replace(nest, body=body)
 
-    def _costs(self, body: tuple[Statement, ...], grid: tuple[str, ...]) -> NestCosts:
+    def _costs(self, events: NestEvents, body: tuple[Statement, ...], grid: tuple[str, ...]) -> NestCosts:
         problem = self._problem
-        events = summarise(body, grid, problem.table, self._typing, problem.tensors)
         machine, used, indices = problem.machine, problem.used, problem.indices
         gpu = machine.target.gpu
         if gpu is None:

@@ -28,6 +28,7 @@ from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.scheduling.judged_nests import JudgedNests, NestChoice, SizedNest
 from bbrewrite.plan.scheduling.loop_orders import LoopOrders
 from bbrewrite.plan.scheduling.problem import ScheduleProblem
+from bbrewrite.plan.scheduling.promises import Promises
 from bbrewrite.plan.scheduling.scheduled import Scheduled
 from bbrewrite.plan.scheduling.spanning import may_span, spanned
 from bbrewrite.plan.scheduling.split import repeats_work_along
@@ -40,6 +41,8 @@ NESTS_REFINED = 2
 REFINED_WITHIN = 1.1
 # A value is kept local where that saves at least such a share of the time: less is beyond the model.
 KEPT_FOR = 0.001
+# What is kept is tried where less is promised too, since other loops and block sizes may follow.
+TRIED_FOR = KEPT_FOR / 4
 # Splitting a reduction is tried where the grid has fewer cells than this for each processor.
 SPLIT_BELOW = 2
 
@@ -230,12 +233,14 @@ class ScheduleSearch:
         """The nest with one more value kept local that is fastest; None where that does not help.
 
         `gains` are what values gained when they were last tried. Hardly any gains more beside others, so once one has
-        gained more than the next did, the rest need not be tried; before none is found to help all are.
+        gained more than the next did, or can by what the nest would do without, the rest need not be tried. Before none
+        is found to help all are of which that matters.
         """
-        options = sorted(self._keepable(best), key=lambda term: term.digest)
+        promised = self._promised(best)
+        expected = {term: min(most, gains.get(term, inf)) for term, most in promised.items()}
         found: NestChoice | None = None
-        for term in sorted(options, key=lambda term: -gains.get(term, inf)):
-            if found is not None and gains.get(term, inf) <= best.cost.seconds - found.cost.seconds:
+        for term in sorted(promised, key=lambda term: (-expected[term], term.digest)):
+            if found is not None and expected[term] <= best.cost.seconds - found.cost.seconds:
                 break
             trial = self._nests.built(best.grid, best.order, best.kept | {term}, best.split)
             if trial is None:
@@ -246,6 +251,21 @@ class ScheduleSearch:
             if helps and (found is None or trial.rank < found.rank):
                 found = trial
         return found
+
+    def _promised(self, choice: NestChoice) -> dict[Term, float]:
+        """The values that could be kept, with what that may gain; without those of which it cannot matter.
+
+        What does not fit in local memory may by keeping any; of a GPU, which does much at one time, nothing is told.
+        """
+        options = self._keepable(choice)
+        seconds = choice.cost.seconds
+        if not options or isinf(seconds) or self._machine.target.gpu is not None:
+            return dict.fromkeys(options, inf)
+        blocks = dict(zip(self._used, choice.blocks, strict=True))
+        extents = {index: self._loops.extent(index) for index in self._used}
+        promises = Promises(choice.nest, choice.events, seconds, blocks, extents, self._machine.target)
+        promised = {term: promises.of(term) for term in options}
+        return {term: most for term, most in promised.items() if most >= seconds * TRIED_FOR}
 
     def _keepable(self, choice: NestChoice) -> set[Term]:
         """Values computed more than once, and loads repeated within one cell of the grid.
