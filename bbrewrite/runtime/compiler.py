@@ -27,6 +27,9 @@ _FLAGS = (
     "-fopenmp",
     "-fPIC",
 )
+# GCC takes loops over a few vectors of terms for copies of memory, in moves half as wide: reading a vector then waits for
+# two of them. Clang has no such option.
+_FLAGS_OF_GCC = ("-fno-tree-loop-distribute-patterns",)
 _HOW_TO_GET_ONE = (
     "Install GCC or Clang (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++;"
     " macOS: xcode-select --install), or name one in the environment variable CXX. --target numpy needs no compiler."
@@ -58,7 +61,8 @@ class Compiler:
 
     def flags(self, extra: Sequence[str] = ()) -> tuple[str, ...]:
         """The options with which sources are compiled; they depend on nothing but the compiler and the host."""
-        return (*_FLAGS, *extra)
+        own = () if "clang" in self.version else _FLAGS_OF_GCC
+        return (*_FLAGS, *own, *extra)
 
     @property
     def fingerprint(self) -> str:

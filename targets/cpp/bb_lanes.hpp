@@ -44,7 +44,23 @@ BB_INLINE Vector<float>::type look_up(Vector<float>::type table, Vector<float>::
 alignas(64) inline constexpr float sixteenths[16] = {
     0x1.000000p0f, 0x1.0b5586p0f, 0x1.172b84p0f, 0x1.2387a6p0f, 0x1.306fe0p0f, 0x1.3dea64p0f, 0x1.4bfdaep0f, 0x1.5ab07ep0f,
     0x1.6a09e6p0f, 0x1.7a1148p0f, 0x1.8ace54p0f, 0x1.9c4918p0f, 0x1.ae89fap0f, 0x1.c199bep0f, 0x1.d5818ep0f, 0x1.ea4afap0f};
-#else
+#elif defined(__AVX2__) && defined(__FMA__)
+BB_INLINE Vector<float>::type look_up(Vector<float>::type table, Vector<float>::type place) {  // by its low three bits
+  __asm__("vpermps %2, %1, %0" : "=x"(place) : "x"(place), "x"(table));
+  return place;
+}
+
+BB_INLINE Vector<int32_t>::type least_of(Vector<int32_t>::type x, Vector<int32_t>::type y) {
+  __asm__("vpminsd %1, %0, %0" : "+x"(x) : "x"(y));
+  return x;
+}
+
+// The bits of 2^(j / 8), less j in the place where 8 n has it once n is an exponent.
+alignas(32) inline constexpr uint32_t eighths[8] = {
+    0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7, 0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7};
+#endif
+
+#if !defined(__AVX512F__)
 template <int N, class F> BB_INLINE void one_by_one(Vector<float>::type* x, F f) {
   float* const each = (float*)x;
 #pragma omp simd
@@ -57,6 +73,25 @@ template <int N, class F> BB_INLINE void one_by_one(Vector<float>::type* x, F f)
 // Vectors of e^x.
 struct Exp {
   using vec = detail::Vector<float>::type;
+#if !defined(__AVX512F__) && defined(__AVX2__) && defined(__FMA__)
+  static BB_INLINE vec one(vec x) {
+    using namespace detail;
+    using bits = Vector<uint32_t>::type;
+    using whole = Vector<int32_t>::type;
+    // x = n ln 2 + r with n a multiple of 1 / 8 and r at least 0, so that 2^n is infinite only where e^x is. As an integer
+    // n + magic ends in 8 n. Much is done with integers, since there are more units for them than for multiplications.
+    const vec none{}, magic = none + 0x1.8p20f;
+    const whole most = whole{} + (0x49c00000 + 8 * 128);
+    vec n = fused_lanes(x - 0x1.62e43p-5f, none + 0x1.715476p0f, magic);  // the nearest to 1 / 16 less is rounded down
+    n = vec(least_of(whole(n), most));
+    const vec power = vec(bits(look_up(*(const vec*)eighths, n)) + (bits(n) << 20));
+    n -= magic;
+    const vec r = fused_lanes(n, none - 0x1.217f7ep-12f, fused_lanes(n, none - 0x1.62cp-1f, x));
+    const vec tail = fused_lanes(fused_lanes(r, none + 0x1.63d002p-3f, none + 0x1.ffa2c6p-2f), r, none + 0x1.000054p0f);
+    const vec y = fused_lanes(tail, r * power, power);
+    return x < -0x1.5d589ep6f ? none : y;  // log of the smallest normal number
+  }
+#endif
   template <int N> static BB_INLINE void apply(vec* x) {
 #if defined(__AVX512F__)
     using namespace detail;
@@ -73,6 +108,8 @@ struct Exp {
     BB_EACH p[j] = fused_lanes(p[j], r[j], none + 1.0f);
     BB_EACH r[j] *= t[j];
     BB_EACH x[j] = scale_lanes(fused_lanes(p[j], r[j], t[j]), n[j]);
+#elif defined(__AVX2__) && defined(__FMA__)
+    BB_EACH x[j] = one(x[j]);  // few registers: others would be kept in memory meanwhile, and processors look ahead as far
 #else
     detail::one_by_one<N>(x, [](float y) __attribute__((always_inline)) { return bb::exp(y); });
 #endif

@@ -88,6 +88,21 @@ template <> struct NaNs<float> {
   }
   BB_INLINE float marked(float result) const { return (ordered & too) == 0xffff ? result : __builtin_nanf(""); }
 };
+#elif defined(__AVX__)
+template <> struct NaNs<float> {
+  using vec = Vector<float>::type;
+  using bits = Vector<uint32_t>::type;
+  bits seen = bits{};  // ones, which are NaN, in lanes that had any
+  static BB_INLINE bits unordered(vec a, vec b) {
+    __asm__("vcmpunordps %1, %0, %0" : "+x"(a) : "x"(b));
+    return bits(a);
+  }
+  BB_INLINE void look(vec x) { seen |= unordered(x, x); }
+  BB_INLINE void look_at_four(const vec* x) { seen |= unordered(x[0], x[1]) | unordered(x[2], x[3]); }
+  BB_INLINE float marked(float result) const {
+    return result + across<float>(vec(seen), [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
+  }
+};
 #endif
 
 template <class T> struct Highest {
@@ -147,21 +162,17 @@ struct FloatSum {
   template <int First, int... I> static BB_INLINE wide lanes_from(vec v, Lanes<I...>) {
     return __builtin_convertvector(__builtin_shufflevector(v, v, (First + I)...), wide);
   }
-  vec part[4] = {};
+  vec part{};
   int filled = 0;
-  BB_INLINE void add(const vec* terms) {
-    BB_UNROLL for (int j = 0; j < 4; ++j) part[j] += terms[j];
-    if (++filled == 4) widen();
-  }
+  BB_INLINE void add(const vec* terms) { add_one((terms[0] + terms[1]) + (terms[2] + terms[3])); }
   BB_INLINE void add_one(vec terms) {
-    part[0] += terms;
+    part += terms;
     if (++filled == 4) widen();
   }
   BB_INLINE void widen() {
-    const vec sum = (part[0] + part[1]) + (part[2] + part[3]);
-    low += lanes_from<0>(sum, LanesOf<double>{});
-    high += lanes_from<Vector<double>::width>(sum, LanesOf<double>{});
-    BB_UNROLL for (int j = 0; j < 4; ++j) part[j] = vec{};
+    low += lanes_from<0>(part, LanesOf<double>{});
+    high += lanes_from<Vector<double>::width>(part, LanesOf<double>{});
+    part = vec{};
     filled = 0;
   }
   BB_INLINE float result() {
