@@ -27,8 +27,8 @@ _FLAGS = (
     "-fopenmp",
     "-fPIC",
 )
-# GCC takes loops over a few vectors of terms for copies of memory, in moves half as wide: reading a vector then waits for
-# two of them. Clang has no such option.
+# GCC takes loops over a few vectors of terms for copies of memory, in moves half as wide: reading a vector then waits
+# for two of them. Clang has no such option.
 _FLAGS_OF_GCC = ("-fno-tree-loop-distribute-patterns",)
 _HOW_TO_GET_ONE = (
     "Install GCC or Clang (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++;"

@@ -33,7 +33,7 @@ def measure(
     live = [each for each in present if not each.fault]
     limit = limits.of(workload)
     rates: list[float] = []
-    turns = [*live, limit]
+    turns = [*live[:1], limit, *live[1:]]  # beside ours, since what is left of a limit is told round by round
     for number in range(rounds):
         start = number % len(turns)
         for each in [*turns[start:], *turns[:start]]:
@@ -43,7 +43,7 @@ def measure(
                 each.rounds.append(median(_warmed(each.call, call_seconds)[0]))
     times = tuple(Times(each.name, tuple(each.rounds), each.error, each.fault) for each in present)
     work, unit = (workload.flops, "GFLOP/s") if workload.is_product else (workload.least_bytes, "GB/s")
-    return Row(workload.kind, workload.shape, workload.element, work, unit, limit.name, median(rates), times)
+    return Row(workload.kind, workload.shape, workload.element, work, unit, limit.name, tuple(rates), times)
 
 
 def _checked(build: object, name: str, workload: Workload, threads: int) -> Contender | None:

@@ -31,8 +31,9 @@ class Times:
 class Row:
     """The times of one workload, which takes `work` operations or bytes.
 
-    `limit` is the work a second that the machine could do, `limit_name` of what kind. `chosen_from` are the times of an
-    earlier run, by which the library to compare with was chosen; without it the fastest of the same run counts.
+    `limits` are the work a second that the machine could do in each round, `limit_name` says of what kind.
+    `chosen_from` are the times of an earlier run, by which the library to compare with was chosen; without it the
+    fastest of the same run counts.
     """
 
     kind: str
@@ -41,7 +42,7 @@ class Row:
     work: int
     unit: str  # GFLOP/s or GB/s
     limit_name: str
-    limit: float
+    limits: tuple[float, ...]
     contenders: tuple[Times, ...]
     chosen_from: tuple[Times, ...] = field(default=())
 
@@ -69,8 +70,16 @@ class Row:
 
     @property
     def fraction(self) -> float:
-        """The share of the machine's limit that ours reaches."""
-        return 0.0 if self.ours.fault else self.work / self.ours.seconds / self.limit
+        """The share of the machine's limit that ours reaches: in each round of what it was then, since it swings."""
+        if self.ours.fault:
+            return 0.0
+        rounds = zip(self.ours.rounds, self.limits, strict=True)
+        return median(self.work / seconds / limit for seconds, limit in rounds)
+
+    @property
+    def limit(self) -> float:
+        """The median over rounds of what the machine could do."""
+        return median(self.limits)
 
 
 def fastest(contenders: Sequence[Times]) -> Times | None:
@@ -110,7 +119,7 @@ def _row(found: dict[str, Any]) -> Row:
         name: tuple(Times(**{**each, "rounds": tuple(each["rounds"])}) for each in found[name])
         for name in ("contenders", "chosen_from")
     }
-    return Row(**{**found, **times, "shape": tuple(found["shape"])})
+    return Row(**{**found, **times, "shape": tuple(found["shape"]), "limits": tuple(found["limits"])})
 
 
 def _shortened(value: Any) -> Any:

@@ -40,7 +40,8 @@ def test_masked_pairs_do_not_count_as_work() -> None:
 
 
 def _row(ours: Times, *peers: Times, chosen_from: tuple[Times, ...] = ()) -> Row:
-    return Row("matmul", (2, 3, 4), "f32", 48, "GFLOP/s", "multiply-adds", 48.0, (ours, *peers), chosen_from)
+    limits = (48.0,) * len(ours.rounds)
+    return Row("matmul", (2, 3, 4), "f32", 48, "GFLOP/s", "multiply-adds", limits, (ours, *peers), chosen_from)
 
 
 _OURS = Times("bbrewrite", (2.0,))
@@ -54,6 +55,11 @@ def test_the_fastest_right_peer_counts() -> None:
     assert "ratio 1.50" in table_lines(row)[0]
     assert table_lines(row)[-1].split() == ["wrong", "wrong"]
     assert summary_lines([row, _row(_OURS, _SLOW)]) == ["matmul f32: geometric mean 1.84, least 1.50"]
+
+
+def test_the_share_of_a_limit_that_swings_is_that_of_each_round() -> None:
+    row = replace(_row(Times("bbrewrite", (1.0, 2.0, 4.0))), limits=(96.0, 48.0, 24.0))
+    assert (row.fraction, row.limit) == (0.5, 48.0)
 
 
 def test_a_peer_chosen_in_one_run_counts_in_another_though_it_is_slower_there() -> None:
