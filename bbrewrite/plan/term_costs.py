@@ -125,7 +125,8 @@ class TermCosts:
         rows, columns, contracted = self._axes(operand)
         if term.index != contracted:
             return 0.0
-        trips = ceil(self.extent(contracted) / self._largest_block(contracted))
+        is_single = self.extent(rows) == 1  # blocks of such products may be of any length
+        trips = 1 if is_single else ceil(self.extent(contracted) / self._largest_block(contracted))
         return trips * self._least_points(term, (rows, columns)) * self._vector_seconds(PASS_WORK)
 
     def _largest_block(self, index: str) -> int:

@@ -17,6 +17,7 @@ from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.scheduling.schedule import ScheduleSearch
 from bbrewrite.plan.scheduling.schedules import KnownSchedules, Schedules
+from bbrewrite.plan.term_costs import LARGEST_BLOCK
 from tests.plan.pipelines import TARGET, shipped_rules
 
 BODIES = {
@@ -68,3 +69,11 @@ def test_other_extents_are_scheduled_anew() -> None:
     larger = _plan(text.replace("m = 300", "m = 900"), known)
     assert len(known.by_form) > before
     assert larger == _plan(text.replace("m = 300", "m = 900"), None)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_products_of_a_single_row_read_long_runs_of_memory(rows: int) -> None:
+    """They stream through their other operand, so blocks are as wide as processors can share them out."""
+    text = f"program p\nindex m = {rows}, k = 2048, n = 8192\ninput A[m, k] : f32\nweight B[k, n] : f32\n"
+    (kernel,) = _plan(text + "output Y[m, n] = sum[k](A[m, k] * B[k, n])\n", None).kernels.kernels
+    assert ((kernel.indices["n"].block or 0) > LARGEST_BLOCK) == (rows == 1)

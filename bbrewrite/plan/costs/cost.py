@@ -378,8 +378,9 @@ class NestCosts:
         blocks = self._local_sizes * np.exp(self._span_matrix @ np.log(spans))
         near = (blocks * (lengths <= 1)).sum(axis=0)
         # Packing buffers are used one after another, so the largest counts.
-        # In passing there are only one of its panels, what is packed of it, and the next one.
+        # In passing there are only one of its panels, what is packed of it, and the next one; for a single row none.
         panels = np.where(self._in_passing, 3.0 * self._target.matrix_columns, np.inf)
+        panels[[self._extents[rows] == 1 for rows, _, _ in self._products]] = 0.0
         packed = [
             np.minimum(spans[columns], most) * spans[contracted]
             for (_, columns, contracted), most in zip(self._products, panels, strict=True)

@@ -30,7 +30,7 @@ from bbrewrite.plan.scheduling.loop_orders import LoopOrders
 from bbrewrite.plan.scheduling.problem import ScheduleProblem
 from bbrewrite.plan.scheduling.promises import Promises
 from bbrewrite.plan.scheduling.scheduled import Scheduled
-from bbrewrite.plan.scheduling.spanning import may_span, spanned
+from bbrewrite.plan.scheduling.spanning import may_span, of_single_rows, spanned
 from bbrewrite.plan.scheduling.split import repeats_work_along
 from bbrewrite.plan.scheduling.tried_sizes import TriedSizes, columns
 from bbrewrite.plan.scheduling.two_launches import SHARED_UP_TO, SHARES, TwoLaunches, split_in_two
@@ -84,7 +84,10 @@ class ScheduleSearch:
         self._mergeable = frozenset(self._reduced) - dependent
         spannable = may_span(terms, indices, table, self._typing) if machine.target.gpu is None else frozenset[str]()
         self._may_span = spannable.intersection(self._used)
-        self._sizes = TriedSizes(self._used, indices, machine, self._may_span)
+        single = (
+            of_single_rows(terms, self._typing, self._loops.extent) if machine.target.gpu is None else frozenset[str]()
+        )
+        self._sizes = TriedSizes(self._used, indices, machine, self._may_span, single)
         self._nests = JudgedNests(problem, self._sizes)
 
     def run(self) -> Scheduled:

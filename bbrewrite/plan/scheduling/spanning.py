@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
@@ -28,6 +28,22 @@ def may_span(terms: Iterable[Term], indices: IndexTable, table: OperatorTable, t
             elif typing.block(term).axes == axes[0][1:]:
                 tiled |= set(axes[0][1:])
     return frozenset(i.name for i in indices if i.block and not i.block_is_fixed and i.name not in tiled)
+
+
+def of_single_rows(terms: Iterable[Term], typing: Typing, extent: Callable[[str], int]) -> frozenset[str]:
+    """The columns of products of a single row, where no other product runs along them. Such a product has no register
+    tiles: it reads its other operand by whole rows of a block, and memory serves long runs best.
+    """
+    tiled: set[str] = set()
+    streamed: set[str] = set()
+    for term in terms:
+        if isinstance(term, Apply) and term.operator == "dot":
+            (rows, contracted), (columns, _) = (typing.block(operand).axes for operand in term.operands)
+            if extent(rows) == 1:
+                streamed.add(columns)
+            else:
+                tiled |= {rows, contracted, columns}
+    return frozenset(streamed - tiled)
 
 
 def spanned(

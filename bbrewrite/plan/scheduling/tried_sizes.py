@@ -33,10 +33,18 @@ class TriedSizes:
     """The sizes that are tried for the indices of a kernel; a choice has one for each, in their order."""
 
     def __init__(
-        self, used: tuple[str, ...], indices: IndexTable, machine: Machine, may_span: frozenset[str] = frozenset()
+        self,
+        used: tuple[str, ...],
+        indices: IndexTable,
+        machine: Machine,
+        may_span: frozenset[str] = frozenset(),
+        of_single_rows: frozenset[str] = frozenset(),
     ) -> None:
-        """Along the indices in `may_span` a block may be as long as the extent, however long that is."""
+        """Along the indices in `may_span` a block may be as long as the extent, however long that is, and along columns
+        of products `of_single_rows` as long as an even share of it.
+        """
         self._may_span = may_span
+        self._of_single_rows = of_single_rows
         self._indices = indices
         self._machine = machine
         self._sizes = GPU_BLOCK_SIZES if machine.target.gpu else BLOCK_SIZES
@@ -80,7 +88,8 @@ class TriedSizes:
         extent = self._extent(name)
         tried = set(self._sizes)
         if self._machine.target.gpu is None:
-            tried |= set(self._even_shares(extent))
+            largest = extent if name in self._of_single_rows else LARGEST_EVEN_BLOCK
+            tried |= {size for size in self._even_shares(extent) if size <= largest}
         sizes = sorted(size for size in tried if size < extent)
         ends_whole = name in self._may_span or extent <= self._sizes[-1]
         return [*sizes, extent] if ends_whole and extent >= 1 else sizes
@@ -89,9 +98,7 @@ class TriedSizes:
         """Block sizes, in whole register tiles, that leave every processor the same number of blocks."""
         columns = self._machine.target.matrix_columns
         for blocks in range(1, EVEN_BLOCKS + 1):
-            size = -(-extent // (blocks * self._machine.threads * columns)) * columns
-            if size <= LARGEST_EVEN_BLOCK:
-                yield size
+            yield -(-extent // (blocks * self._machine.threads * columns)) * columns
 
     def _coarse_combinations(self) -> list[tuple[int, ...]]:
         """All combinations of block sizes where they are few, or else of coarse ones; indices beyond the limit keep
