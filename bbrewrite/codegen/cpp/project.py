@@ -28,7 +28,8 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 add_library({name} SHARED {name}.cpp)
 target_compile_features({name} PRIVATE cxx_std_20)
 target_compile_options({name} PRIVATE -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math
-  $<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>{options})
+  $<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>
+  $<$<CXX_COMPILER_ID:GNU>:-falign-functions=64> $<$<CXX_COMPILER_ID:GNU>:-falign-loops=64>{options})
 target_link_libraries({name} PRIVATE OpenMP::OpenMP_CXX)
 target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 """
