@@ -164,9 +164,9 @@ BB_INLINE void dot_kn_add(T* c, long ldc, const T* a, long lda, const T* b, long
 namespace detail {
 
 // Whether caches keep k rows of a panel where they lie. Rows at a distance that a large power of two divides share few
-// places there: no more than a cache of this size has of them.
+// places there: no more than a cache of this size has of them. Processors with narrower vectors have smaller caches.
 template <class T> bool stays_in_caches(long ldb, long k) {
-  constexpr size_t cache = 1 << 20;
+  constexpr size_t cache = BB_VECTOR_BYTES == 64 ? 1 << 20 : 1 << 18;
   const size_t step = size_t(ldb) * sizeof(T);
   return size_t(k) * (step & -step) <= cache;
 }
