@@ -82,7 +82,8 @@ class Fusion:
     @property
     def keeps_unfused(self) -> bool:
         """Whether the plan is the unfused program, so that no rule has a part in it."""
-        return self.fused.fused == self.unfused.fused
+        kernels = [len(plan.kernels.kernels) for plan in (self.fused, self.unfused)]
+        return self.fused.fused == self.unfused.fused and kernels[0] == kernels[1]
 
     @property
     def rules_applied(self) -> dict[str, int]:
@@ -230,9 +231,10 @@ def _fuse_whole(
         unfused = planned(replace(rules, rules=()))[0]
     fused, graph, saturate_ms, extract_ms = planned(rules)
     unfused = unfused or fused
-    # Of a candidate it would be read as if it spoke of the whole program.
     if rules.rules and not request.of_candidate:
-        fused = _with_note_if_alike(fused, unfused)
+        # Limits may leave rules with less than is found without them. Of a candidate the note would be read as if it
+        # spoke of the whole program.
+        fused = _with_note_if_alike(min(fused, unfused, key=lambda plan: plan.seconds), unfused)
     fusion = Fusion(request, unfused, fused, graph.report, saturate_ms, extract_ms, graph)
     return _as_tuned(fusion, schedules) if target is None and request.tuned and rules.rules else fusion
 

@@ -41,6 +41,10 @@ TOLERANCE = 0.025
 PROMISED_AT_LEAST = 0.02
 # That of a candidate: kernels as large as most candidates stay further above their bounds.
 PROMISED_OF_CANDIDATE = 0.05
+# Where limits leave the unfused plan, and bounds promise that another takes so much less, the search goes on so often:
+# what was scheduled before is known by then. Candidates are compared with others anyway.
+SEARCHED_ON_FOR = 0.3
+SEARCHES_MORE = 3
 # The report says that not all plans were compared where one of the others may be faster by so much. No schedule
 # reaches its bound, so most often none is. Of a candidate that is never told: not all is tried there.
 GAP_TOLD = 0.1
@@ -131,14 +135,17 @@ class Planner:
         if alone is not None:
             return self._built(alone)
         chosen = [self._chosen_of(part) for part in self._parts]
-        notes = tuple(note for part in chosen for note in part[1])
-        outline = chosen[0][0]
-        if len(chosen) > 1:
-            terms = {name: term for found, _ in chosen for name, term in found.terms.items()}
-            names = {term: name for found, _ in chosen for term, name in found.names.items()}
-            outline = self._outlined({name: terms[name] for name in self._outputs}, names, self._lists.wanted_elements)
+        outline = chosen[0][0] if len(chosen) == 1 else self._joined([found for found, _ in chosen])
         plan = self._built(outline)
-        return replace(plan, notes=(*plan.notes, *notes))
+        return replace(plan, notes=(*plan.notes, *(note for _, notes in chosen for note in notes)))
+
+    def _joined(self, found: Sequence[PlanOutline]) -> PlanOutline:
+        """The plans of all parts as one."""
+        terms = {name: term for plan in found for name, term in plan.terms.items()}
+        names = [(term, name) for plan in found for term, name in plan.names.items()]
+        # What one part stores for itself may be the output of another: under that name it is stored once.
+        names.sort(key=lambda pair: pair[1] in self._outputs)
+        return self._outlined({name: terms[name] for name in self._outputs}, dict(names), self._lists.wanted_elements)
 
     def _in_one_launch(self) -> PlanOutline | None:
         """The cheapest plan of one kernel, where it costs no more than the launches of two: then no other costs less,
@@ -161,10 +168,19 @@ class Planner:
         return plan if len(plan.costs) == 1 else None
 
     def _chosen_of(self, part: Mapping[str, str]) -> tuple[PlanOutline, tuple[str, ...]]:
-        """Of a part's plans that the model does not tell from the cheapest, the one with fewest lists and kernels; with
-        sentences on it.
-        """
+        """The plan of a part, with sentences on it."""
         unfused = self._unfused_of(part)
+        found, bound_left = self._chosen_beside(unfused, part)
+        for _ in range(0 if self._is_candidate else SEARCHES_MORE):
+            if found is not unfused or bound_left > (1 - SEARCHED_ON_FOR) * unfused.seconds:
+                break
+            found, bound_left = self._chosen_beside(unfused, part)
+        return found, self._notes(bound_left, found, part)
+
+    def _chosen_beside(self, unfused: PlanOutline, part: Mapping[str, str]) -> tuple[PlanOutline, float]:
+        """Of a part's plans that the model does not tell from the cheapest, the one with fewest lists and kernels; and
+        what the plans that were not compared take at least.
+        """
         searched = _PartSearch(self._prices, tuple(dict.fromkeys(part.values())), self._budget(self._tries_all))
         limit = unfused.seconds * (1 + TOLERANCE)
         nearest = searched.run(limit, fewest_lists=True)
@@ -178,8 +194,7 @@ class Planner:
         # A list rounded to an output's type may have to be stored twice, which the search does not know.
         fastest = min(found.seconds for found in plans)
         candidates = [found for found in plans if found.seconds <= fastest * (1 + TOLERANCE)]
-        found = min(candidates, key=lambda found: found.size)
-        return found, self._notes(cheaper.bound_left, found, part)
+        return min(candidates, key=lambda found: found.size), cheaper.bound_left
 
     def _budget(self, tries_all: bool) -> Callable[[], bool]:
         """Whether more kernels may be scheduled, asked again and again while a part is planned."""
