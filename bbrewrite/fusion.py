@@ -24,7 +24,7 @@ from bbrewrite.garbage import rare_collections
 from bbrewrite.host import host_target
 from bbrewrite.plan.alternatives import PlanSpace
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.planner import Planner
+from bbrewrite.plan.planner import Planner, preferred
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.scheduling.schedules import KnownSchedules, Schedules
 from bbrewrite.plan.target import Target
@@ -141,7 +141,8 @@ def fuse(request: Request, target: Target | None = None, bounds: Bounds | None =
     unfused = _assembled(blocks, unfused_parts)
     launch = _machine(request, target).target.launch_seconds
     work = {
-        member: part.planned.fused.seconds - launch * len(part.planned.fused.kernels.kernels)
+        member: (part.planned.fused.seconds - launch * len(part.planned.fused.kernels.kernels))
+        / len(part.candidate.members)
         for part in unfused_parts
         for member in part.candidate.members
     }
@@ -234,7 +235,7 @@ def _fuse_whole(
     if rules.rules and not request.of_candidate:
         # Limits may leave rules with less than is found without them. Of a candidate the note would be read as if it
         # spoke of the whole program.
-        fused = _with_note_if_alike(min(fused, unfused, key=lambda plan: plan.seconds), unfused)
+        fused = _with_note_if_alike(preferred([fused, unfused]), unfused)
     fusion = Fusion(request, unfused, fused, graph.report, saturate_ms, extract_ms, graph)
     return _as_tuned(fusion, schedules) if target is None and request.tuned and rules.rules else fusion
 

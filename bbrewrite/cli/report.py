@@ -215,7 +215,8 @@ def _time(milliseconds: float) -> str:
 def _less(before: Movement, after: Movement) -> str:
     if not after.global_bytes:
         return ""
-    return f"{before.global_bytes / after.global_bytes:.1f}x less"
+    ratio = before.global_bytes / after.global_bytes
+    return f"{ratio:.1f}x less" if ratio >= 1 else f"{1 / ratio:.1f}x more"
 
 
 def _time_row(name: str, unfused: float, fused: float) -> _Row:

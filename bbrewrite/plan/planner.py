@@ -20,7 +20,7 @@ from bbrewrite.plan.extraction.parts import parts
 from bbrewrite.plan.extraction.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.partition import Partition, fused_program, partition
-from bbrewrite.plan.plans import Plan, PlanOutline
+from bbrewrite.plan.plans import Plan, PlanCosts, PlanOutline
 from bbrewrite.plan.scheduling.scheduled import Scheduled
 from bbrewrite.plan.scheduling.schedules import Schedules
 from bbrewrite.plan.term_costs import TermCosts
@@ -190,11 +190,9 @@ class Planner:
         cheaper = searched.run(min(unfused.seconds, least / (1 + TOLERANCE + promised)))
         if cheaper.best is not None:
             nearest = searched.run(cheaper.best.seconds * (1 + TOLERANCE), fewest_lists=True)
-        plans = [unfused, *(self._plan_of(found.best, part) for found in (cheaper, nearest) if found.best is not None)]
         # A list rounded to an output's type may have to be stored twice, which the search does not know.
-        fastest = min(found.seconds for found in plans)
-        candidates = [found for found in plans if found.seconds <= fastest * (1 + TOLERANCE)]
-        return min(candidates, key=lambda found: found.size), cheaper.bound_left
+        plans = [unfused, *(self._plan_of(found.best, part) for found in (cheaper, nearest) if found.best is not None)]
+        return preferred(plans), cheaper.bound_left
 
     def _budget(self, tries_all: bool) -> Callable[[], bool]:
         """Whether more kernels may be scheduled, asked again and again while a part is planned."""
@@ -299,6 +297,12 @@ class Planner:
         is_whole = len(self._parts) == 1 and not self._is_candidate
         who = "the plan" if is_whole else f"what makes {', '.join(part)}"
         return [f"{', '.join(plan.buffers)} stored: {who} takes {ours}, and {count} {without} would take {theirs}"]
+
+
+def preferred[P: PlanCosts](plans: Sequence[P]) -> P:
+    """Of the plans that the model does not tell from the fastest, the one with fewest lists and kernels."""
+    limit = min(plan.seconds for plan in plans) * (1 + TOLERANCE)
+    return min((plan for plan in plans if plan.seconds <= limit), key=lambda plan: plan.size)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -13,15 +13,29 @@ CANDIDATES = ("c++", "g++", "clang++")
 
 
 def compiler_file() -> str:
-    """The path of the compiler that would be taken, its size, and when it was changed; "" where none is found."""
-    named = os.environ.get("CXX", "").split()[:1]
+    """The path of the compiler that would be taken, its size, and when it was changed; "" where none is found. Of a
+    command such as `ccache g++` so much of every word that is a program.
+    """
+    named = os.environ.get("CXX", "")
+    if not named:
+        return next((told for told in map(_told, CANDIDATES) if told), "")
+    import shlex  # seldom needed
+
+    try:
+        told = [_told(word) for word in shlex.split(named)]
+    except ValueError:
+        return ""
+    return "\n".join(word for word in told if word) if told and told[0] else ""
+
+
+def _told(name: str) -> str:
+    """The same of a program of this name or path."""
     places = os.environ.get("PATH", "").split(os.pathsep)
-    for name in named or CANDIDATES:
-        for path in [name] if os.sep in name else [os.path.join(place, name) for place in places if place]:
-            try:
-                found = os.stat(path)
-            except OSError:
-                continue
-            if S_ISREG(found.st_mode) and os.access(path, os.X_OK):
-                return f"{path} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+    for path in [name] if os.sep in name else [os.path.join(place, name) for place in places if place]:
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue
+        if S_ISREG(found.st_mode) and os.access(path, os.X_OK):
+            return f"{path} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
     return ""

@@ -138,6 +138,8 @@ def compare_output(
     unfused_error = _relative_error(base, exact, (base_kind == expected_kind) & (base_kind == _FINITE) & ~overflows)
     inner = overflow if overflow is not None and overflow.name != output and element.is_float else None
     cause = element if inner is None else inner.element
+    # An integer wraps around, a list that is named holds an infinity; otherwise a float may also have become 0.
+    left = "overflows" if inner is not None or not element.is_float else "overflows or underflows"
     where = "" if inner is None else f" in {inner.name}, which can be declared {inner.wider}"
     remarks = [
         _remark(mismatched, f"{output} is wrong at {{}}: fused and reference differ in NaN, infinity or being finite"),
@@ -147,7 +149,7 @@ def compare_output(
         ),
         _remark(
             inherited | (overflows & (y != exact)),
-            f"{output} departs from float64 at {{}}, fused and unfused alike: {cause} overflows{where}",
+            f"{output} departs from float64 at {{}}, fused and unfused alike: {cause} {left}{where}",
         ),
     ]
     if unfused_error >= 1:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from bbrewrite.cli.report import movement_rows
+from bbrewrite.fusion import Movement
 from tests.built import cache_with_products
 from tests.cli.conftest import ROOT, Command
 
@@ -259,3 +262,10 @@ def test_what_was_built_before_needs_no_compiler(
         library.unlink()  # what this process has loaded stays as it is
         library.write_bytes(whole[:-1])
     assert bbrewrite(*arguments).exit_code == 3
+
+
+@pytest.mark.parametrize(("after", "remark"), [(50, "2.0x less"), (100, "1.0x less"), (150, "1.5x more"), (0, "")])
+def test_what_moves_more_is_not_called_less(after: int, remark: str) -> None:
+    moved = Movement(1, 0, 100, 7, 0, None)
+    rows = {row[0]: row[3] for row in movement_rows(moved, replace(moved, global_bytes=after))}
+    assert rows["global memory"] == remark

