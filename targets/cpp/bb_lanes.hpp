@@ -84,7 +84,7 @@ struct Exp {
     const whole most = whole{} + (0x49c00000 + 8 * 128);
     vec n = fused_lanes(x - 0x1.62e43p-5f, none + 0x1.715476p0f, magic);  // the nearest to 1 / 16 less is rounded down
     n = vec(least_of(whole(n), most));
-    const vec power = vec(bits(look_up(*(const vec*)eighths, n)) + (bits(n) << 20));
+    const vec power = vec(bits(look_up(*(const Vector<float>::unaligned*)eighths, n)) + (bits(n) << 20));
     n -= magic;
     const vec r = fused_lanes(n, none - 0x1.217f7ep-12f, fused_lanes(n, none - 0x1.62cp-1f, x));
     const vec tail = fused_lanes(fused_lanes(r, none + 0x1.63d002p-3f, none + 0x1.ffa2c6p-2f), r, none + 0x1.000054p0f);
