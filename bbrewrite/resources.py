@@ -47,9 +47,7 @@ def configuration_fingerprint() -> str:
 
 @functools.cache
 def told_of_files(root: Path) -> str:
-    """A line for each file in a directory and below: its size, when it was written, and when anything about it was
-    changed. Of these an edit can put back all but the last. Looked up once in a process.
-    """
+    """A line for each file in a directory and below, as `told_of_file` tells of one. Looked up once in a process."""
     left = [str(root)] if root.is_dir() else []
     told: list[str] = []
     while left:
@@ -58,6 +56,12 @@ def told_of_files(root: Path) -> str:
                 if entry.is_dir(follow_symlinks=False):
                     left += [entry.path] if entry.name != "__pycache__" else []
                     continue
-                status = entry.stat()
-                told.append(f"{entry.path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}")
+                told.append(told_of_file(entry.path, entry.stat()))
     return "\n".join(sorted(told))
+
+
+def told_of_file(path: str, status: os.stat_result) -> str:
+    """A file's path and size, when it was written, and when anything about it was changed: an edit can put back all of
+    these but the last.
+    """
+    return f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"

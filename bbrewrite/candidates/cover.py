@@ -93,9 +93,10 @@ class _Search[P: Planned]:
         found: list[Chosen[P]] = []
         waiting = list(atoms)
         while waiting:
-            run = self._launched_once(waiting)
-            if run:
-                found.append(self._chosen(self._joined(run)))
+            once = self._launched_once(waiting)
+            if once is not None:
+                run, whole = once
+                found.append(whole)
             else:
                 run = waiting[:1]
                 while len(run) < len(waiting) and self._may_grow(run, waiting[len(run)]):
@@ -104,21 +105,22 @@ class _Search[P: Planned]:
             waiting = waiting[len(run) :]
         return found
 
-    def _launched_once(self, atoms: Sequence[Atom]) -> list[Atom]:
-        """As many of the first atoms as one candidate may have, where it is one kernel that takes no longer than two
-        launches: whatever is cut takes longer. None otherwise; most often what they take alone tells.
+    def _launched_once(self, atoms: Sequence[Atom]) -> tuple[list[Atom], Chosen[P]] | None:
+        """As many of the first atoms as one candidate may have, and the candidate, where it is one kernel that takes no
+        longer than two launches: whatever is cut takes longer. None otherwise; most often what they take alone tells.
         """
         if self._alone is None:
-            return []
+            return None
         run: list[Atom] = []
         for atom in atoms:
             if run and (not self._has_room(run, atom) or self._nearest(run, atom) is None):
                 break
             run.append(atom)
         if len(run) == 1 or sum(self._alone.work[member] for atom in run for member in atom) > self._alone.launch:
-            return []
-        plan = self._chosen(self._joined(run)).planned.fused
-        return run if len(plan.kernels.kernels) == 1 and plan.seconds <= 2 * self._alone.launch else []
+            return None
+        whole = self._chosen(self._joined(run))
+        plan = whole.planned.fused
+        return (run, whole) if len(plan.kernels.kernels) == 1 and plan.seconds <= 2 * self._alone.launch else None
 
     def _has_room(self, run: Sequence[Atom], atom: Atom) -> bool:
         return sum(map(len, run)) + len(atom) <= self._bounds.definitions

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from stat import S_ISREG
 
+from bbrewrite.resources import told_of_file
+
 # The names under which a compiler is looked for where the user names none.
 CANDIDATES = ("c++", "g++", "clang++")
 
@@ -37,5 +39,5 @@ def _told(name: str) -> str:
         except OSError:
             continue
         if S_ISREG(found.st_mode) and os.access(path, os.X_OK):
-            return f"{path} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+            return told_of_file(path, found)
     return ""

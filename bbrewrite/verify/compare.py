@@ -19,6 +19,7 @@ import numpy.typing as npt
 from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
 from bbrewrite.verify.overflow import Overflow, first_overflow
+from bbrewrite.verify.rounding import rounded, widened
 
 type Array = npt.NDArray[Any]
 
@@ -76,7 +77,7 @@ class Comparison:
 
 def hold_nan(arrays: Iterable[Array]) -> bool:
     """Whether any entry of some arrays is NaN."""
-    return any(bool(np.isnan(_widened(array)).any()) for array in arrays)
+    return any(bool(np.isnan(widened(array)).any()) for array in arrays)
 
 
 def compare_outputs(
@@ -92,7 +93,7 @@ def compare_outputs(
 
     `reference` may have other lists of the program too: `definitions`, in the order in which they are computed.
     """
-    is_finite = all(bool(np.isfinite(_widened(unfused[name])).all()) for name in elements)
+    is_finite = all(bool(np.isfinite(widened(unfused[name])).all()) for name in elements)
     overflow = None if is_finite else first_overflow(definitions, reference)
 
     def compared(name: str, element: Element) -> OutputComparison:
@@ -119,9 +120,9 @@ def compare_output(
     may add to the unfused program's error, and `overflow` is the list to which infinities are due that only its type
     explains. Where there are some, nothing tells the unfused program's error, but that its lists have that type.
     """
-    y, base, exact = map(_widened, (fused, unfused, reference))
+    y, base, exact = map(widened, (fused, unfused, reference))
     # A finite value that the declared type cannot hold is an infinity there, and rightly so.
-    expected_kind = _kinds(exact if not element.is_float else _rounded(exact, element))
+    expected_kind = _kinds(exact if not element.is_float else rounded(exact, element))
     kind, base_kind = _kinds(y), _kinds(base)
 
     differs = kind != expected_kind
@@ -175,16 +176,6 @@ def _overflows(element: Element, base: Array, exact: Array) -> npt.NDArray[np.bo
     with np.errstate(invalid="ignore"):
         far = np.abs(base - exact) > limits.max
     return (exact < limits.min) | (exact > limits.max) | far
-
-
-def _widened(values: Array) -> Array:
-    with np.errstate(invalid="ignore"):  # any bits may be there, those of NaNs that signal among them
-        return np.asarray(values).astype(np.float64)
-
-
-def _rounded(values: Array, element: Element) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _widened(values.astype(element.numpy_type))
 
 
 def _kinds(values: Array) -> npt.NDArray[np.int8]:

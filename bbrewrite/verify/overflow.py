@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
+from bbrewrite.verify.rounding import rounded
 
 type Array = npt.NDArray[Any]
 
@@ -35,9 +36,8 @@ def first_overflow(definitions: Iterable[Tensor], reference: Mapping[str, Array]
     """
     for tensor in definitions:
         exact = reference.get(tensor.name)
-        if exact is not None and tensor.element.is_float:
-            with np.errstate(over="ignore", invalid="ignore"):
-                stored = exact.astype(tensor.element.numpy_type).astype(np.float64)
-            if bool((np.isinf(stored) & np.isfinite(exact)).any()):
-                return Overflow(tensor.name, tensor.element)
+        if exact is None or not tensor.element.is_float:
+            continue
+        if bool((np.isinf(rounded(exact, tensor.element)) & np.isfinite(exact)).any()):
+            return Overflow(tensor.name, tensor.element)
     return None
