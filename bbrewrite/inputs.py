@@ -34,10 +34,14 @@ type Program = ArrayProgram | BlockProgram
 
 @dataclass(frozen=True)
 class GivenArray:
-    """An array that the user gave for a tensor, in the tensor's element type, and the place it came from."""
+    """An array that the user gave for a tensor, in the tensor's element type, and the place it came from.
+
+    `rounded_from` names the type it was of, where the tensor's holds fewer values ("" elsewhere).
+    """
 
     values: Array
     origin: str
+    rounded_from: str = ""
 
 
 def load_arrays(program: Program, paths: Mapping[str, Path]) -> dict[str, GivenArray]:
@@ -60,7 +64,7 @@ def load_array(tensor: Tensor, path: Path) -> GivenArray:
             "array-shape",
             f"{origin}: {declared} needs {_axes(len(tensor.indices))}, the array has shape {loaded.shape}",
         )
-    return GivenArray(_converted(loaded, tensor.element, origin), origin)
+    return _converted(loaded, tensor.element, origin)
 
 
 def resolve_extents(program: Program, sizes: Mapping[str, int], given: Mapping[str, GivenArray]) -> dict[str, int]:
@@ -237,7 +241,7 @@ def _read_npy(path: Path, origin: str) -> Array:
     return cast(Array, loaded)
 
 
-def _converted(loaded: Array, element: Element, origin: str) -> Array:
+def _converted(loaded: Array, element: Element, origin: str) -> GivenArray:
     """The array as the element type, row-major; see the module text for what is accepted."""
     if loaded.dtype == np.dtype("V2") and element is Element.BF16:
         loaded = loaded.view(ml_dtypes.bfloat16)  # numpy.save writes bfloat16 as unnamed two-byte values
@@ -257,7 +261,8 @@ def _converted(loaded: Array, element: Element, origin: str) -> Array:
         raise _fault("array-type", f"{origin}: an integer of the array is not a value of {element}")
     if is_float and bool((np.isfinite(loaded) & ~np.isfinite(values)).any()):
         raise _fault("array-type", f"{origin}: a finite number of the array is too large for {element}")
-    return values
+    is_exact = not is_float or np.array_equal(values.astype(np.float64), loaded.astype(np.float64), equal_nan=True)
+    return GivenArray(values, origin, "" if is_exact else str(loaded.dtype))
 
 
 def _round_trips(values: Array, integers: Array) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -102,6 +102,7 @@ def make_request(
     chosen = with_choices(program, extents, blocks)
     indices, notes = cut_to_extents(chosen.indices, extents)
     notes += _as_notes(program_warnings(replace(chosen, indices=indices), rules.table))
+    notes += tuple(_rounding_notes(program, given))
     if isinstance(chosen, ArrayProgram):
         chosen = expand_repeats(chosen)
         check_bounds(chosen, extents, rules.table)
@@ -111,6 +112,14 @@ def make_request(
     processors = threads or default_threads()
     program_of_blocks = lowered(chosen, rules.table)
     return Request(chosen, program_of_blocks, rules, extents, given, processors, fast_math, notes, tuned)
+
+
+def _rounding_notes(program: Program, given: Mapping[str, GivenArray]) -> Iterator[str]:
+    """What is told of given arrays of a wider type than the tensor's: the reference starts from the rounded ones."""
+    for tensor in program.inputs:
+        array = given.get(tensor.name)
+        if array is not None and array.rounded_from:
+            yield f"{array.origin}: rounded from {array.rounded_from} to {tensor.element}"
 
 
 def _as_notes(warnings: Sequence[Diagnostic]) -> tuple[str, ...]:

@@ -32,6 +32,8 @@ _SHOWN = {
 
 def describe_unexpected(source: Source, before: Sequence[Token], token: Token, accepted: frozenset[str]) -> Diagnostic:
     """A message for the first token that does not fit; `before` are the statement's tokens that did."""
+    if _begins_with_unknown_word(before, token):
+        return _unknown_word(source, before[0])
     span = token_span(source, token)
     previous = before[-1] if before else None
     found = "the statement ends" if token.type == "$END" else f"unexpected `{token.value}`"
@@ -40,6 +42,18 @@ def describe_unexpected(source: Source, before: Sequence[Token], token: Token, a
     if not message:
         message = f"{found}{after}; expected {_in_words(accepted)}"
     return Diagnostic("syntax", message, span, hint)
+
+
+def _begins_with_unknown_word(before: Sequence[Token], token: Token) -> bool:
+    """Whether two words begin the statement, as in a declaration, and the first is no keyword."""
+    return len(before) == 1 and before[0].type == "NAME" and token.type in _WORDS
+
+
+def _unknown_word(source: Source, word: Token) -> Diagnostic:
+    hint = "this is a rule file: the program comes last, as in `bbrewrite run rules/ program.bb`"
+    is_rule = word.value in ("rule", "op", "monoid")
+    hint = hint if is_rule else did_you_mean(word.value, _KEYWORDS)
+    return Diagnostic("syntax", f"no statement begins with `{word.value}`", token_span(source, word), hint)
 
 
 def _explain(before: Sequence[Token], token: Token, accepted: frozenset[str]) -> tuple[str, str]:
@@ -66,11 +80,6 @@ def _explain(before: Sequence[Token], token: Token, accepted: frozenset[str]) ->
         return "`not` binds looser than this operator", "put brackets around it: `(not x)`"
     if token.type in ("MAP", "REDUCE") and wants_value:
         return f"`{token.value}` cannot follow an operator directly", "put brackets around it"
-    if len(before) == 1 and previous.type == "NAME" and token.type in _WORDS:
-        hint = "this is a rule file: the program comes last, as in `bbrewrite run rules/ program.bb`"
-        is_rule = previous.value in ("rule", "op", "monoid")
-        hint = hint if is_rule else did_you_mean(previous.value, _KEYWORDS)
-        return f"no statement begins with `{previous.value}`", hint
     if _names_indices(before, accepted):
         return "", "only names of indices stand in these brackets"
     if token.type in _WORDS | {"NUMBER"} and "PLUS" in accepted:

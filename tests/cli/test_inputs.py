@@ -13,9 +13,14 @@ from bbrewrite.core.arrays import ArrayDefinition, ArrayProgram, Call, Fold
 from bbrewrite.core.arrays import Element as ElementOf
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import Index, IndexTable
+from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.programs import Assumption, Role, Tensor
+from bbrewrite.core.spans import Source
 from bbrewrite.inputs import draw_inputs, load_array, load_arrays, resolve_extents
 from bbrewrite.lang.diagnostics import InputError
+from bbrewrite.lang.programs import parse_program
+from bbrewrite.request import make_request
+from bbrewrite.rules.rules import RuleSet
 from tests.cli.conftest import Command
 
 
@@ -112,6 +117,30 @@ def test_arrays_of_a_suitable_type_are_converted(element: Element, array: np.nda
     loaded = load_array(Tensor("x", ("m",), element, Role.INPUT), _saved(tmp_path, array)).values
     assert loaded.dtype == element.numpy_type
     assert np.array_equal(loaded.astype(np.float64), array.astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    ("element", "array", "told"),
+    [
+        (Element.F32, np.array([0.1, np.nan], np.float64), "float64"),
+        (Element.F16, np.array([0.1], np.float32), "float32"),
+        (Element.BF16, np.array([0.1], np.float16), "float16"),
+        (Element.BF16, np.array([0.1], ml_dtypes.bfloat16), ""),
+        (Element.F32, np.array([0.5, np.inf, np.nan], np.float64), ""),
+        (Element.F32, np.array([0.1], np.float32), ""),
+        (Element.F32, np.array([3], np.int64), ""),
+        (Element.F64, np.array([0.1, np.nan], np.float16), ""),
+    ],
+)
+def test_a_request_tells_what_was_rounded(element: Element, array: np.ndarray, told: str, tmp_path: Path) -> None:
+    path = _saved(tmp_path, array)
+    assert load_array(Tensor("x", ("m",), element, Role.INPUT), path).rounded_from == told
+    table = builtin_table()
+    text = f"program p\nindex m\ninput x[m] : {element}\noutput y[m] = x[m]\n"
+    notes = make_request(parse_program(Source("p.bb", text), table), RuleSet((), table), inputs={"x": path}).notes
+    assert [note for note in notes if "rounded" in note] == (
+        [f"--input x={path}: rounded from {told} to {element}"] if told else []
+    )
 
 
 def test_a_column_major_array_keeps_its_meaning(tmp_path: Path) -> None:
