@@ -14,22 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bbrewrite.compiler_options import OPTIONS, OPTIONS_OF_GCC
 from bbrewrite.runtime.compiler_file import CANDIDATES
 from bbrewrite.runtime.processor import processor_name
 
-_FLAGS = (
-    "-std=c++20",
-    "-O3",
-    "-march=native",
-    "-ffp-contract=off",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-fopenmp",
-    "-fPIC",
-)
-# GCC takes loops over a few vectors of terms for copies of memory, in moves half as wide: reading a vector then waits
-# for two of them. Clang has no such option. How fast tiles of products are must not depend on where they happen to lie.
-_FLAGS_OF_GCC = ("-fno-tree-loop-distribute-patterns", "-falign-functions=64", "-falign-loops=64")
 _HOW_TO_GET_ONE = (
     "Install GCC or Clang (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++;"
     " macOS: xcode-select --install), or name one in the environment variable CXX. --target numpy needs no compiler."
@@ -61,8 +49,8 @@ class Compiler:
 
     def flags(self, extra: Sequence[str] = ()) -> tuple[str, ...]:
         """The options with which sources are compiled; they depend on nothing but the compiler and the host."""
-        own = () if "clang" in self.version else _FLAGS_OF_GCC
-        return (*_FLAGS, *own, *extra)
+        own = () if "clang" in self.version else OPTIONS_OF_GCC
+        return ("-std=c++20", *OPTIONS, "-fopenmp", "-fPIC", *own, *extra)
 
     @property
     def fingerprint(self) -> str:

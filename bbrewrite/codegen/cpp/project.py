@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from bbrewrite.codegen.cpp.program import EntryPoint, print_programs
 from bbrewrite.codegen.names import identifier
+from bbrewrite.compiler_options import OPTIONS, OPTIONS_OF_GCC
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import EqualExtents
 from bbrewrite.core.operators import OperatorTable
@@ -27,9 +28,8 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 
 add_library({name} SHARED {name}.cpp)
 target_compile_features({name} PRIVATE cxx_std_20)
-target_compile_options({name} PRIVATE -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math
-  $<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>
-  $<$<CXX_COMPILER_ID:GNU>:-falign-functions=64> $<$<CXX_COMPILER_ID:GNU>:-falign-loops=64>{options})
+target_compile_options({name} PRIVATE {options}
+  {options_of_gcc})
 target_link_libraries({name} PRIVATE OpenMP::OpenMP_CXX)
 target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 """
@@ -67,8 +67,13 @@ def project_files(
         f"{name}.cpp": source.text,
         f"{name}.h": c_header(program, entry, equal_extents),
         **{path.name: path.read_text(encoding="utf-8") for path in headers},
-        "CMakeLists.txt": _CMAKE.format(name=name, options="".join(f" {option}" for option in source.options)),
+        "CMakeLists.txt": _build_file(name, source.options),
     }
+
+
+def _build_file(name: str, extra: Iterable[str]) -> str:
+    of_gcc = "\n  ".join(f"$<$<CXX_COMPILER_ID:GNU>:{option}>" for option in OPTIONS_OF_GCC)
+    return _CMAKE.format(name=name, options=" ".join((*OPTIONS, *extra)), options_of_gcc=of_gcc)
 
 
 def c_header(program: KernelProgram, entry: EntryPoint, equal_extents: Iterable[EqualExtents] = ()) -> str:
