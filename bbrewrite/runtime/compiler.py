@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bbrewrite.compiler_options import OPTIONS, OPTIONS_OF_GCC
-from bbrewrite.runtime.compiler_file import CANDIDATES
+from bbrewrite.runtime.cache import content_key, note, noted
+from bbrewrite.runtime.compiler_file import CANDIDATES, compiler_file
 from bbrewrite.runtime.processor import processor_name
 
+_SEEN = "compilers"  # notes of the versions of those that build libraries with OpenMP
 _HOW_TO_GET_ONE = (
     "Install GCC or Clang (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++;"
     " macOS: xcode-select --install), or name one in the environment variable CXX. --target numpy needs no compiler."
@@ -105,6 +107,12 @@ def _find(named: str, path: str) -> Compiler:
 
 
 def _examined(command: tuple[str, ...]) -> Compiler:
+    """The compiler, once it was seen to build a library with OpenMP; of the same file that is not asked again."""
+    told = compiler_file()
+    key = content_key("compiler", *command, told)
+    known = noted(_SEEN, key) if told else None
+    if known is not None:
+        return Compiler(command, known.decode())
     try:
         version = subprocess.run((*command, "--version"), capture_output=True, text=True, check=False).stdout
     except OSError as error:
@@ -121,6 +129,8 @@ def _examined(command: tuple[str, ...]) -> Compiler:
     except OSError as error:
         message = f"the C++ compiler {command[0]} cannot be tried, for want of temporary files: {error.strerror}"
         raise CompilerMissing(message) from None
+    if told:
+        note(_SEEN, key, version.encode())
     return compiler
 
 

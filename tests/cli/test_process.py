@@ -51,6 +51,25 @@ def test_json_is_all_there_is_on_standard_output(rules: Path, scaled_sum: Path) 
     assert done.stderr == ""
 
 
+def test_a_second_run_starts_no_compiler(rules: Path, scaled_sum: Path, tmp_path: Path) -> None:
+    log, wrapper = tmp_path / "log", tmp_path / "wrapper"
+    wrapper.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec c++ "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    calls: list[str] = []
+    for _ in range(2):
+        done = _process(
+            *("run", rules, scaled_sum, "--size", "m=4", "--json"),
+            env={**os.environ, "CXX": str(wrapper), "BBREWRITE_CACHE_DIR": str(tmp_path / "cache")},
+        )
+        assert json.loads(done.stdout)["ok"] is True, done.stderr
+        calls.append(log.read_text(encoding="utf-8"))
+    assert "-shared" in calls[0]
+    assert calls[1] == calls[0]
+    wrapper.write_text(wrapper.read_text(encoding="utf-8") + "# another\n", encoding="utf-8")
+    _process("run", rules, scaled_sum, "--size", "m=4", env={**os.environ, "CXX": str(wrapper)})
+    assert log.read_text(encoding="utf-8") != calls[0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"), [(["run"], 2), (["frobnicate"], 2), (["check", "none"], 2), (["--version"], 0)]
 )
