@@ -7,11 +7,11 @@ known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from bbrewrite.core.terms import Apply, Cast, Local, Number, Size, Term, walk
+from bbrewrite.core.terms import Apply, Cast, Local, Number, Size, Term
 from bbrewrite.egraph.analyses import (
     RULESET,
     constant_rules,
@@ -22,7 +22,16 @@ from bbrewrite.egraph.analyses import (
 )
 from bbrewrite.egraph.facts import fact_declarations, fact_rules
 from bbrewrite.egraph.masks import Masks
-from bbrewrite.egraph.vocabulary import STRUCTURE, Constructor, attributes_of, constructor_of, spelled_number
+from bbrewrite.egraph.vocabulary import (
+    NUMBER,
+    ROUND,
+    SIZE,
+    STRUCTURE,
+    Constructor,
+    attributes_of,
+    constructor_of,
+    spelled_number,
+)
 from bbrewrite.rules.rules import (
     PHASES,
     Comparison,
@@ -48,25 +57,40 @@ _COMPARISONS = {
 _ROOT = "?it"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CompiledRule:
-    """One egglog rule: its engine name, the user's rule it counts for, and the text."""
+    """One egglog rule: its engine name, the user's rule it counts for, and the text; the constructors without which it
+    cannot match, and those of what it makes.
+    """
 
     name: str
     rule: str
     text: str
+    needs: frozenset[Constructor]
+    makes: frozenset[Constructor]
 
 
 def engine_text(
     ruleset: RuleSet, masks: Masks, constructors: Iterable[Constructor] = (), fast_math: bool = False
 ) -> str:
     """The whole egglog program that rules need: declarations, analyses, rules. `constructors` adds a program's own."""
-    rules = ruleset.enabled(fast_math)
-    needed = sorted({*STRUCTURE, *constructors, *rule_constructors(rules)}, key=lambda c: c.name)
-    asked = {type(condition) for rule in rules for condition in rule.conditions}
+    compiled = compile_rules(ruleset.enabled(fast_math), masks)
+    mentioned = frozenset[Constructor]().union(*(rule.needs | rule.makes for rule in compiled))
+    return text_of(ruleset, masks, compiled, {*STRUCTURE, *constructors, *mentioned}, fast_math)
+
+
+def text_of(
+    ruleset: RuleSet, masks: Masks, compiled: Iterable[CompiledRule], met: Collection[Constructor], fast_math: bool
+) -> str:
+    """The egglog program of some of the rules, compiled, for terms of the constructors that are met. Analyses tell what
+    any rule asks for.
+    """
+    declared = sorted({*STRUCTURE, *met}, key=lambda c: c.name)
+    analysed = [constructor for constructor in declared if constructor in met]
+    asked = {type(condition) for rule in ruleset.enabled(fast_math) for condition in rule.conditions}
     lines = [
         "(sort Term)",
-        *(constructor.declaration for constructor in needed),
+        *(constructor.declaration for constructor in declared),
         *free_declarations(masks),
         "(function root (i64) i64 :no-merge)  ; the index that holds an index's extent",
         "(function extent (i64) f64 :no-merge)",
@@ -75,26 +99,19 @@ def engine_text(
         "(relation scalar (Term))",
         *fact_declarations(),
         *(f"(ruleset {name})" for name in (RULESET, *PHASES)),
-        *(rule for constructor in needed for rule in free_rules(constructor, masks)),
-        *(rule for constructor in needed if IsConst in asked for rule in constant_rules(constructor)),
-        *(rule for constructor in needed if IsScalar in asked for rule in scalar_rules(constructor, ruleset.table)),
-        *(fact_rules(needed, ruleset.table) if Fact in asked else []),
+        *(rule for constructor in analysed for rule in free_rules(constructor, masks)),
+        *(rule for constructor in analysed if IsConst in asked for rule in constant_rules(constructor)),
+        *(rule for constructor in analysed if IsScalar in asked for rule in scalar_rules(constructor, ruleset.table)),
+        *(fact_rules(analysed, ruleset.table) if Fact in asked else []),
         *sibling_rules(),
-        *(compiled.text for rule in rules for compiled in compile_rule(rule, masks)),
+        *(rule.text for rule in compiled),
     ]
     return "\n".join(lines) + "\n"
 
 
-def rule_constructors(rules: Iterable[Rule]) -> set[Constructor]:
-    """The constructors that patterns of rules use."""
-    return set[Constructor]().union(*map(_constructors, rules))
-
-
-@lru_cache(maxsize=4096)
-def _constructors(rule: Rule) -> frozenset[Constructor]:
-    terms = [term for _, term in (*rule.matches, *rule.rewrites)]
-    terms += [term for condition in rule.conditions for term in _condition_terms(condition)]
-    return frozenset(constructor_of(node) for term in terms for node in walk(term) if not isinstance(node, Local))
+def compile_rules(rules: Iterable[Rule], masks: Masks) -> tuple[CompiledRule, ...]:
+    """The egglog rules of all rules, in order."""
+    return tuple(compiled for rule in rules for compiled in compile_rule(rule, masks))
 
 
 @lru_cache(maxsize=4096)
@@ -112,6 +129,7 @@ class _Body:
 
     masks: Masks
     premises: list[str] = field(default_factory=list[str])
+    constructors: set[Constructor] = field(default_factory=set[Constructor])
     _casts: int = 0
 
     def add(self, premise: str) -> None:
@@ -124,13 +142,17 @@ class _Body:
             case Local(name):
                 return f"?{name}" if name else _ROOT
             case Size(index):
+                self.constructors.add(SIZE)
                 self.add(f"(= ?root-{index} (root ?{index}))")
                 return f"(Size ?root-{index})"
             case Cast():
                 self._casts += 1
+                self.constructors.add(ROUND)
                 return f"(Round ?element-{self._casts} {self.spell(term.value)})"
             case _:
-                head = [constructor_of(term).name, *attributes_of(term, lambda index: f"?{index}")]
+                constructor = constructor_of(term)
+                self.constructors.add(constructor)
+                head = [constructor.name, *attributes_of(term, lambda index: f"?{index}")]
                 return f"({' '.join([*head, *map(self.spell, term.children)])})"
 
     def number(self, term: Term) -> str:
@@ -139,6 +161,7 @@ class _Body:
             case Number(value):
                 return spelled_number(value)
             case Local(name):
+                self.constructors.add(NUMBER)
                 self.add(f"(= ?{name} (Number ?value-{name}))")
                 return f"?value-{name}"
             case Size(index):
@@ -181,17 +204,8 @@ def _compile(
         body.add(f"(= {body.spell(Local(matched))} {body.spell(pattern)})")
     for condition in rule.conditions:
         body.condition(condition)
+    needs = frozenset(body.constructors)
     unions = [f"(union {body.spell(Local(matched))} {body.spell(term)})" for matched, term in rewrites]
     premises, actions = "\n       ".join(body.premises), "\n       ".join(unions)
     text = f'(rule ({premises})\n      ({actions})\n      :ruleset {rule.phase} :name "{name}")'
-    return CompiledRule(name, rule.name, text)
-
-
-def _condition_terms(condition: Condition) -> tuple[Term, ...]:
-    match condition:
-        case Siblings(first, second):
-            return (first, second)
-        case Comparison():
-            return ()
-        case _:
-            return (condition.term,)
+    return CompiledRule(name, rule.name, text, needs, frozenset(body.constructors))

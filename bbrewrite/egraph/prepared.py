@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.terms import walk
-from bbrewrite.egraph.compile import engine_text
 from bbrewrite.egraph.engine import new_graph
 from bbrewrite.egraph.masks import Masks
-from bbrewrite.egraph.vocabulary import constructor_of
+from bbrewrite.egraph.possible import possible_text
+from bbrewrite.egraph.vocabulary import STRUCTURE, constructor_of
 from bbrewrite.rules.rules import RuleSet
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ class PreparedEngines:
     """The engines of a program: one for each set of rules and kind of masks that is asked for."""
 
     def __init__(self, program: BlockProgram) -> None:
-        self._constructors = frozenset(constructor_of(t) for d in program.definitions for t in walk(d.term))
+        # Inlining adds what there is beside operators.
+        own = (constructor_of(term) for definition in program.definitions for term in walk(definition.term))
+        self._constructors = frozenset(own).union(STRUCTURE)
         self._prepared: list[_Prepared] = []
 
     @contextmanager
@@ -56,6 +58,6 @@ class PreparedEngines:
             # Sets of rules are large, and nobody makes the same one twice.
             if known.ruleset is ruleset and (known.masks, known.fast_math) == (masks, fast_math):
                 return known.graph
-        graph = new_graph(engine_text(ruleset, masks, self._constructors, fast_math))
+        graph = new_graph(possible_text(ruleset, masks, self._constructors, fast_math))
         self._prepared.append(_Prepared(ruleset, masks, fast_math, graph))
         return graph

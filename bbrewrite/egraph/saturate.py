@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Assumption, Tensor
 from bbrewrite.core.terms import Term
-from bbrewrite.egraph.compile import engine_text
 from bbrewrite.egraph.engine import Engine, Limits, new_graph
 from bbrewrite.egraph.freeze import freeze
+from bbrewrite.egraph.possible import possible_text
 from bbrewrite.egraph.prepared import PreparedEngines
 from bbrewrite.egraph.program import spell_program
 from bbrewrite.egraph.siblings import sibling_facts
@@ -39,7 +39,7 @@ def saturate(
     pairs = sibling_facts(siblings, {name: spelled.globals[term] for name, term in roots.items()})
     with ExitStack() as stack:
         if prepared is None:
-            graph = new_graph(engine_text(ruleset, spelled.masks, spelled.constructors, fast_math))
+            graph = new_graph(possible_text(ruleset, spelled.masks, spelled.constructors, fast_math))
         else:
             graph = stack.enter_context(prepared.graph(ruleset, spelled.masks, fast_math))
         text = "\n".join([*spelled.lines, *pairs])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from bbrewrite.core.addresses import Address, index_address
 from bbrewrite.core.terms import (
@@ -32,8 +33,7 @@ from bbrewrite.core.terms import (
 _PLACEHOLDER = Local("")
 
 
-@dataclass(frozen=True)
-class Constructor:
+class Constructor(NamedTuple):
     """An egglog constructor: `attributes` are the sorts of its leading arguments, then `operands` terms follow.
 
     `binds` tells that the only index attribute is bound in the operands; other index attributes are free.
@@ -74,9 +74,9 @@ def constructor_of(term: Term, is_rounding: bool = True) -> Constructor:
     """The constructor of a term's head; `is_rounding` tells the two kinds of cast apart."""
     match term:
         case Apply(operator, operands, indices):
-            return Constructor(f"op-{operator}", (INDEX,) * len(indices), len(operands))
+            return _of_operator(operator, len(indices), len(operands))
         case Reduce(monoid, _, operands):
-            return Constructor(f"reduce-{monoid}", (INDEX,), len(operands), binds=True)
+            return _of_monoid(monoid, len(operands))
         case At(_, address):
             return AT if address.plain_index else AT_ADDRESS
         case Component(position, _):
@@ -101,6 +101,16 @@ def constructor_of(term: Term, is_rounding: bool = True) -> Constructor:
             return PAIR
         case _:
             raise AssertionError(term)
+
+
+@cache
+def _of_operator(name: str, indices: int, operands: int) -> Constructor:
+    return Constructor(f"op-{name}", (INDEX,) * indices, operands)
+
+
+@cache
+def _of_monoid(name: str, operands: int) -> Constructor:
+    return Constructor(f"reduce-{name}", (INDEX,), operands, binds=True)
 
 
 def attributes_of(term: Term, index: Callable[[str], str]) -> list[str]:

@@ -100,6 +100,10 @@ class Rule:
     fast_math: str | None = None
     tests: tuple[RuleTest, ...] = ()
 
+    def __hash__(self) -> int:
+        # Names tell nearly all rules apart, and what is kept by rule is asked for again and again.
+        return hash(self.name)
+
 
 @dataclass(frozen=True)
 class RuleSet:
