@@ -90,7 +90,10 @@ def _meant_repeat(source: Source, tokens: tuple[Token, ...], following: Token | 
 
 @cache
 def _grammar() -> Lark:
-    return load_grammar("program", lexer="basic", start=["statement", "layout"])
+    grammar = load_grammar("program", lexer="basic", start=["statement", "layout"])
+    # Without it every call of `lex` makes a lexer, which takes longer than to use one.
+    grammar.lexer = grammar.parser.lexer
+    return grammar
 
 
 def program_tokens(text: str) -> Iterator[Token]:

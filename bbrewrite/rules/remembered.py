@@ -10,14 +10,16 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.spans import Source
+from bbrewrite.core.terms import Term
 from bbrewrite.resources import cache_directory, package_fingerprint
-from bbrewrite.rules.rules import RuleSet
+from bbrewrite.rules.rules import Condition, Rule, RuleSet, Siblings
 from bbrewrite.runtime.cache import content_key
 
 
@@ -28,6 +30,7 @@ def remembered_rules(sources: Sequence[Source], parse: Callable[[Sequence[Source
     found = _read(file, key)
     if found is None:
         found = parse(sources)
+        found = replace(found, rules=_SharedTerms().rules(found.rules))
         _write(file, key, found)
     return found
 
@@ -53,3 +56,36 @@ def _write(file: Path, key: str, found: RuleSet) -> None:
         os.replace(unfinished.name, file)
     except OSError:
         return
+
+
+class _SharedTerms:
+    """Makes equal terms of rules one object: there is much less to read. Digests tell them apart: -0.0 is not 0.0."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Term] = {}
+
+    def rules(self, rules: Sequence[Rule]) -> tuple[Rule, ...]:
+        """The same rules."""
+        return tuple(
+            replace(
+                rule,
+                matches=tuple((name, self._of(term)) for name, term in rule.matches),
+                rewrites=tuple((name, self._of(term)) for name, term in rule.rewrites),
+                conditions=tuple(map(self._condition, rule.conditions)),
+                tests=tuple(
+                    replace(test, left=self._of(test.left), right=None if test.right is None else self._of(test.right))
+                    for test in rule.tests
+                ),
+            )
+            for rule in rules
+        )
+
+    def _condition(self, condition: Condition) -> Condition:
+        if isinstance(condition, Siblings):
+            return Siblings(self._of(condition.first), self._of(condition.second))
+        return replace(condition, term=self._of(condition.term))
+
+    def _of(self, term: Term) -> Term:
+        if term.digest not in self._known:
+            self._known[term.digest] = term.with_children(tuple(map(self._of, term.children)))
+        return self._known[term.digest]
