@@ -217,8 +217,8 @@ void dot_prepared(
 }  // namespace detail
 
 // The products for a block of a matrix of `depth` rows that was packed ahead: k rows from p0 on, and n columns from j0
-// on, where a panel must begin; unless they are its last columns, n is a multiple of the panel's width. Of bf16, p0 must
-// be even.
+// on, where a panel must begin; unless they are the last columns of it or of a block that was packed apart, n is a
+// multiple of the panel's width. j0 counts packed columns. Of bf16, p0 must be even.
 template <class S>
 BB_INLINE void dot_prepared_set(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long depth, long p0, long j0, long m, long n, long k) {

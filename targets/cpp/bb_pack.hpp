@@ -183,17 +183,41 @@ BB_INLINE bool relabel(int64_t& label, int64_t wanted) {
   return differs;
 }
 
-// Packs a whole k x n matrix ahead of the products that use it, on all threads: row-major, or the transpose of a
-// row-major n x k matrix.
-template <class T, class S> void prepare_kn(T* dst, const S* src, long k, long n, int threads) {
+namespace detail {
+
+// Calls pack(to, j, columns) on all threads for every panel of a matrix of k rows and n columns, of which every `block` of
+// columns begins a panel.
+template <class T, class F> void prepare(T* dst, long k, long n, long block, int threads, F pack) {
   constexpr long N = panel_width<T>;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (long j = 0; j < n; j += N) pack_kn(dst + j * packed_rows<T>(k), src + j, n, k, n - j < N ? n - j : N);
+  const long panels = (block + N - 1) / N, blocks = block ? (n + block - 1) / block : 0;
+#pragma omp parallel for num_threads(threads) schedule(static) collapse(2)
+  for (long b = 0; b < blocks; ++b)
+    for (long p = 0; p < panels; ++p) {
+      const long j = b * block + p * N, left = block - p * N < n - j ? block - p * N : n - j;
+      T* const to = dst + (b * packed_columns<T>(block) + p * N) * packed_rows<T>(k);
+      if (left > 0) pack(to, j, left < N ? left : N);
+    }
 }
-template <class T, class S> void prepare_nk(T* dst, const S* src, long k, long n, int threads) {
-  constexpr long N = panel_width<T>;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (long j = 0; j < n; j += N) pack_nk(dst + j * packed_rows<T>(k), src + j * k, k, k, n - j < N ? n - j : N);
+
+}  // namespace detail
+
+// Packs a whole k x n matrix ahead of the products that use it, on all threads: row-major, or the transpose of a
+// row-major n x k matrix. Products take blocks of it, and a panel begins with each of `block` columns; 0 stands for n.
+template <class T, class S> void prepare_kn(T* dst, const S* src, long k, long n, long block, int threads) {
+  detail::prepare(dst, k, n, block ? block : n, threads, [=](T* to, long j, long columns) {
+    pack_kn(to, src + j, n, k, columns);
+  });
+}
+template <class T, class S> void prepare_nk(T* dst, const S* src, long k, long n, long block, int threads) {
+  detail::prepare(dst, k, n, block ? block : n, threads, [=](T* to, long j, long columns) {
+    pack_nk(to, src + j * k, k, k, columns);
+  });
+}
+
+// The elements of a matrix that is packed ahead.
+template <class T> constexpr size_t prepared_size(long k, long n, long block) {
+  const long apart = block ? n / block : 0;
+  return size_t(apart) * packed_size<T>(k, block) + packed_size<T>(k, n - apart * block);
 }
 
 }  // namespace bb

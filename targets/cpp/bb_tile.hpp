@@ -36,13 +36,16 @@ template <class S> constexpr long panel_group = detail::same<S, bf16> ? 2 : 1;
 template <class S> constexpr long panel_width = detail::panel_vectors * detail::Vector<sum_t<S>>::width;
 constexpr long full_tile_rows = detail::tile_rows(detail::panel_vectors);
 
-// Rows of a packed matrix, and the elements that it occupies.
+// Rows of a packed matrix, its columns and the elements that it occupies.
 template <class S> constexpr long packed_rows(long k) {
   return (k + panel_group<S> - 1) / panel_group<S> * panel_group<S>;
 }
-template <class S> constexpr size_t packed_size(long k, long n) {
+template <class S> constexpr long packed_columns(long n) {
   const long w = detail::Vector<sum_t<S>>::width;
-  return size_t(packed_rows<S>(k)) * size_t((n + w - 1) / w * w);
+  return (n + w - 1) / w * w;
+}
+template <class S> constexpr size_t packed_size(long k, long n) {
+  return size_t(packed_rows<S>(k)) * size_t(packed_columns<S>(n));
 }
 
 namespace detail {

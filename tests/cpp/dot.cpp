@@ -129,8 +129,10 @@ template <class T> static void products() {
     for (long m : {1, 7, 25}) product<T>(m, n, 150, 2048 - n);
 }
 
-// The product for a block of a matrix that was packed whole: rows from p0 on, columns from j0 on.
-template <class S> static void prepared_block(long m, long depth, long width, const S* b, const S* packed, long p0, long k, long j0, long n) {
+// The product for a block of a matrix that was packed whole: rows from p0 on, columns from j0 on, which is `first` packed.
+template <class S>
+static void prepared_block(
+    long m, long depth, long width, const S* b, const S* packed, long p0, long k, long j0, long first, long n) {
   const long lda = k + 2, ldc = n + 1;
   const size_t a_size = size_t(m - 1) * lda + k, c_size = size_t(m - 1) * ldc + n;
   using T = bb::sum_t<S>;
@@ -139,8 +141,8 @@ template <class S> static void prepared_block(long m, long depth, long width, co
   fill(a, a_size);
   for (int add = 0; add < 2; ++add) {
     for (size_t i = 0; i < c_size; ++i) c[i] = T(long(i % ldc) < n && !add ? NAN : 0.5);
-    if (add) bb::dot_prepared_add(c, ldc, a, lda, packed, depth, p0, j0, m, n, k);
-    else bb::dot_prepared_set(c, ldc, a, lda, packed, depth, p0, j0, m, n, k);
+    if (add) bb::dot_prepared_add(c, ldc, a, lda, packed, depth, p0, first, m, n, k);
+    else bb::dot_prepared_set(c, ldc, a, lda, packed, depth, p0, first, m, n, k);
     bool right = true;
     for (size_t i = 0; i < c_size; ++i) {
       const long r = long(i) / ldc, j = long(i) % ldc;
@@ -159,17 +161,35 @@ template <class T> static void prepared(long depth, long width) {
   fill(b, size_t(depth) * width);
   for (long p = 0; p < depth; ++p)
     for (long j = 0; j < width; ++j) transposed[j * depth + p] = b[p * width + j];
-  bb::prepare_kn(packed, b, depth, width, 3);
+  bb::prepare_kn(packed, b, depth, width, 0, 3);
   T* other = c_memory.take<T>(bb::packed_size<T>(depth, width));
   memset((void*)other, 0xff, bytes);
-  bb::prepare_nk(other, transposed, depth, width, 2);
+  bb::prepare_nk(other, transposed, depth, width, 0, 2);
   CHECK(memcmp(packed, other, bytes) == 0, "preparing a transpose, depth=%ld width=%ld", depth, width);
   const long full = bb::panel_width<T>;
   for (long m : {1, 2, 6, 7, 13, 20, 37})
     for (long j0 = 0; j0 < width; j0 += full)
       for (long n : {full, 3 * full, width - j0})
         for (long p0 : {0l, depth / 3 / bb::panel_group<T> * bb::panel_group<T>})
-          if (n <= width - j0) prepared_block(m, depth, width, b, packed, p0, (depth - p0 + 1) / 2, j0, n);
+          if (n <= width - j0) prepared_block(m, depth, width, b, packed, p0, (depth - p0 + 1) / 2, j0, j0, n);
+}
+
+// Blocks of columns that are packed apart, so that a panel begins with each.
+template <class T> static void prepared_apart(long depth, long width, long block) {
+  T *b = b_memory.take<T>(size_t(depth) * width), *transposed = other_memory.take<T>(size_t(depth) * width);
+  const size_t size = bb::prepared_size<T>(depth, width, block);
+  T *packed = packed_memory.take<T>(size), *other = c_memory.take<T>(size);
+  fill(b, size_t(depth) * width);
+  for (long p = 0; p < depth; ++p)
+    for (long j = 0; j < width; ++j) transposed[j * depth + p] = b[p * width + j];
+  memset((void*)packed, 0, size * sizeof(T));
+  memset((void*)other, 0xff, size * sizeof(T));
+  bb::prepare_kn(packed, b, depth, width, block, 3);
+  bb::prepare_nk(other, transposed, depth, width, block, 2);
+  CHECK(memcmp(packed, other, size * sizeof(T)) == 0, "preparing blocks, depth=%ld width=%ld block=%ld", depth, width, block);
+  for (long m : {1, 7, 20})
+    for (long j0 = 0, first = 0; j0 < width; j0 += block, first += bb::packed_columns<T>(block))
+      prepared_block(m, depth, width, b, packed, 0, depth, j0, first, block < width - j0 ? block : width - j0);
 }
 
 template <class T, class S> static void packings() {
@@ -192,6 +212,11 @@ int main() {
       prepared<float>(depth, width);
       prepared<double>(depth, width);
       prepared<bb::bf16>(depth, width);
+      for (long block : {1, 16, 43, 64, 176}) {
+        prepared_apart<float>(depth, width, block);
+        prepared_apart<double>(depth, width, block);
+        prepared_apart<bb::bf16>(depth, width, block);
+      }
     }
   products<float>();
   products<double>();

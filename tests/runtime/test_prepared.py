@@ -53,10 +53,22 @@ def _arrays(compiled: CompiledProgram, extents: Mapping[str, int]) -> dict[str, 
     }
 
 
+TWICE = """\
+program twice
+index m = 20, k = 70, n = 70, l = 70
+input X[m, k] : f32
+weight W[k, n] : f32
+H[m, n] = relu(sum[k](X[m, k] * W[k, n]))
+output Y[m, l] = sum[n](H[m, n] * W[n, l])
+"""
+EXTENTS = {"m": 20, "k": 70, "n": 130, "l": 64}
+
+
+@pytest.mark.parametrize("blocks", [(64, 64), (48, 40), (1, 176)], ids=str)
 @pytest.mark.parametrize("element", ["f32", "bf16", "f64"])
-def test_results_are_those_of_weights_as_they_are(element: str) -> None:
+def test_results_are_those_of_weights_as_they_are(element: str, blocks: tuple[int, int]) -> None:
     text = LAYERS.replace("V[l, n] : f32", f"V[l, n] : {element}")
-    compiled = _built(text, m=8, k=32, n=64, l=64)
+    compiled = _built(text, m=8, k=32, n=blocks[0], l=blocks[1])
     parsed = parse_program(Source("test.bb", text), TABLE)
     for sizes in ((20, 70, 130, 64), (1, 1, 1, 1), (7, 33, 63, 65), (3, 32, 128, 200)):
         extents = dict(zip("mknl", sizes, strict=True))
@@ -73,12 +85,12 @@ def test_results_are_those_of_weights_as_they_are(element: str) -> None:
     [
         pytest.param(USED_OTHERWISE, {"n": 64}, id="used otherwise"),
         pytest.param(LAYERS.replace("weight", "input"), {"n": 64, "l": 64}, id="not constant"),
-        pytest.param(LAYERS, {"n": 48, "l": 32}, id="blocks inside a panel"),
+        pytest.param(TWICE, {"n": 48, "l": 32}, id="blocks of two widths inside a panel"),
     ],
 )
 def test_other_weights_are_taken_as_they_are(text: str, blocks: dict[str, int]) -> None:
     compiled = _built(text, m=8, k=32, **blocks)
-    extents = {"m": 20, "k": 70, "n": 130, "l": 64}
+    extents = EXTENTS | ({"n": 70, "l": 70} if text == TWICE else {})
     arrays = _arrays(compiled, extents)
     ready = compiled.prepare(arrays, 1)
     assert all(ready[name] is array for name, array in arrays.items())
@@ -89,7 +101,7 @@ def test_other_weights_are_taken_as_they_are(text: str, blocks: dict[str, int]) 
 def test_calls_take_each_weight_in_its_form() -> None:
     compiled = _built(LAYERS, m=8, k=32, n=64, l=64)
     plain = _built(LAYERS, prepare=False, m=8, k=32, n=64, l=64)
-    extents = {"m": 20, "k": 70, "n": 130, "l": 64}
+    extents = EXTENTS
     arrays = _arrays(compiled, extents)
     ready = compiled.prepare(arrays, 2)
     with pytest.raises(ValueError, match="W must be given as `prepare` packs it"):

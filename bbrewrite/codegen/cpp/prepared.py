@@ -1,13 +1,14 @@
 """Weights that can be packed whole, once ahead of all calls, instead of block by block in every call.
 
-A weight qualifies where a program does nothing with it but multiply by its blocks from the right, in one orientation,
-and where these blocks begin at a panel of the packed matrix whatever the width of a vector. The packed matrix does not
-depend on block sizes otherwise.
+A weight qualifies where a program does nothing with it but multiply by its blocks from the right, in one orientation.
+Where these blocks do not begin at a panel of the packed matrix whatever the width of a vector, they are packed one by
+one, and must be equally wide in all products. The packed matrix does not depend on block sizes otherwise.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
@@ -15,6 +16,7 @@ from bbrewrite.codegen.passes.flatten import flatten
 from bbrewrite.codegen.passes.in_passing import WIDEST_PANEL
 from bbrewrite.codegen.steps import Pack, PackedOperand, Product, Step, leaves_read, walk_steps
 from bbrewrite.core.elements import Element
+from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Read
@@ -28,6 +30,7 @@ class PreparedWeight:
     tensor: Tensor
     transposed: bool
     element: Element  # of the packed matrix, a compute type or BF16
+    block: int = 0  # so many columns at a time begin a panel; 0 where it is packed as one matrix
 
 
 def prepared_weights(program: KernelProgram, table: OperatorTable) -> tuple[PreparedWeight, ...]:
@@ -65,7 +68,14 @@ def _use(step: Step, read: Read, kernel: Kernel) -> PreparedWeight | None:
     along, across = reversed(read.addresses) if transposed else read.addresses
     assert along.plain_index is not None
     assert across.plain_index is not None
-    fits = (kernel.indices[across.plain_index].block or 1) % WIDEST_PANEL == 0
     # Rows of bf16 are packed in pairs.
-    fits &= element is not Element.BF16 or (kernel.indices[along.plain_index].block or 1) % 2 == 0
-    return PreparedWeight(tensor, transposed, element) if fits else None
+    if element is Element.BF16 and (kernel.indices[along.plain_index].block or 1) % 2:
+        return None
+    return PreparedWeight(tensor, transposed, element, packed_apart(across.plain_index, kernel.indices, kernel.whole))
+
+
+def packed_apart(across: str, indices: IndexTable, whole: Collection[str]) -> int:
+    """How many columns are packed apart where a kernel takes blocks of a weight along an index; 0 for all of them."""
+    block = indices[across].block
+    assert block is not None
+    return 0 if across in whole or block % WIDEST_PANEL == 0 else block

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bbrewrite.codegen.cpp.prepared import packed_apart
 from bbrewrite.codegen.scope import KernelScope, factor
 from bbrewrite.codegen.steps import Pack, PackedInPassing, PackedOperand, PreparedOperand, Product
 from bbrewrite.codegen.text import storage_type
@@ -45,6 +46,14 @@ def _pack_call(step: Pack, scope: KernelScope, typing: Typing) -> str:
     return call
 
 
+def _first_packed(operand: PreparedOperand, across: str, scope: KernelScope) -> str:
+    """Where a block begins among the columns of a weight that was packed ahead."""
+    index = scope.index(across)
+    if not packed_apart(across, scope.indices, scope.whole):
+        return index.start
+    return f"{index.number} * bb::packed_columns<{storage_type(operand.element)}>({index.block})"
+
+
 def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str]:
     """The statements that make a product, or add it to the target."""
     left, target = scope.place(step.left), scope.place(scope.target(step.target))
@@ -63,7 +72,7 @@ def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str
         along = typing.block(step.left).axes[1]
         across = step.target.type.axes[1]
         pointer = scope.pointers[step.right.source.tensor]
-        operands += [pointer, scope.size(along), scope.index(along).start, scope.index(across).start]
+        operands += [pointer, scope.size(along), scope.index(along).start, _first_packed(step.right, across, scope)]
     elif isinstance(step.right, PackedInPassing):
         kind = "dot_in_passing"
         right = scope.place(step.right.source)

@@ -160,8 +160,8 @@ def _preparation_text(point: EntryPoint, weight: PreparedWeight) -> str:
     parameters = [f"const {kinds[0]}* weight", f"{kinds[1]}* packed", f"int64_t {rows}", f"int64_t {columns}"]
     with writer.block(signature(f'extern "C" size_t {point.preparation(weight)}', [*parameters, "int threads"])):
         function = "prepare_nk" if weight.transposed else "prepare_kn"
-        writer.line(f"if (packed) bb::{function}(packed, weight, k, n, threads);")
-        writer.line(f"return bb::packed_size<{kinds[1]}>(k, n) * sizeof({kinds[1]});")
+        writer.line(f"if (packed) bb::{function}(packed, weight, k, n, {weight.block}, threads);")
+        writer.line(f"return bb::prepared_size<{kinds[1]}>(k, n, {weight.block}) * sizeof({kinds[1]});")
     return writer.text
 
 
