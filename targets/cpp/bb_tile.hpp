@@ -60,22 +60,35 @@ template <int Level> BB_INLINE void prefetch(uintptr_t place) {
   __builtin_prefetch(reinterpret_cast<const void*>(place), 0, Level);
 }
 
-// What a tile does beside its sums, with every row of B: nothing,
+// What a tile does beside its sums, with each of its rows of B: nothing,
 struct Nothing {
   template <class vec> BB_INLINE void operator()(const vec*) {}
 };
-// or it asks for some vectors that are wanted soon, in a row of `step` bytes,
-template <int Vectors> struct Asking {
+// or it asks for some lines of the cache that are wanted soon, in a row of `step` bytes,
+constexpr long line = 64;
+template <int Lines> struct Asking {
   uintptr_t place, step;
   template <class vec> BB_INLINE void operator()(const vec*) {
-    BB_UNROLL for (int j = 0; j < Vectors; ++j) prefetch<2>(place + j * BB_VECTOR_BYTES);
+    BB_UNROLL for (int j = 0; j < Lines; ++j) prefetch<2>(place + j * line);
     place += step;
   }
 };
+// or for one line, and only once in `period` rows,
+struct AskingSeldom {
+  uintptr_t place, step;
+  long period;
+  BB_INLINE void ask() {
+    prefetch<2>(place);
+    place += step;
+  }
+  template <class vec> BB_INLINE void operator()(const vec*) {}
+};
+// The lines in a row of a panel.
+constexpr int panel_lines = panel_vectors * BB_VECTOR_BYTES <= line ? 1 : panel_vectors * BB_VECTOR_BYTES / line;
 // or it packs the rows of a whole panel, and asks for those some way ahead.
 template <class T> struct Packing {
   T* to;
-  Asking<panel_vectors> ahead;
+  Asking<panel_lines> ahead;
   template <class vec> BB_INLINE void operator()(const vec* row) {
     ahead(row);
     BB_UNROLL for (int j = 0; j < panel_vectors; ++j)
@@ -135,7 +148,14 @@ __attribute__((noinline)) void tile(
     b += ldb * G;
   };
   long p = 0;
-  for (; p + G <= k; p += G) step(p, G);
+  if constexpr (same<Beside, AskingSeldom>) {
+    for (const long whole = k / G * G, some = beside.period * G; p < whole;) {
+      beside.ask();
+      for (const long end = whole - p < some ? whole : p + some; p < end; p += G) step(p, G);
+    }
+  } else {
+    for (; p + G <= k; p += G) step(p, G);
+  }
   if (p < k) step(p, k - p);
   if (add) {
     BB_UNROLL for (int i = 0; i < R; ++i)
@@ -183,33 +203,39 @@ void panel(sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, lo
   }
 }
 
-// All rows against a full panel of a matrix in main memory. Tile after tile asks for some of the columns `ahead`, so that
-// memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums. With
-// `packed`, which has room for the panel, the first tile packs it for the others.
+// All rows against a full panel of a matrix in main memory. Tile after tile asks for some of the panel `ahead`, so that
+// memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums: for some
+// lines of every row or, where a row is one line, for that of some rows, now and then. With `packed`, which has room for
+// the panel, the first tile packs it for the others.
 template <class S>
 void full_panel(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, S* packed, long m, long k, bool add, long ahead) {
-  constexpr int V = panel_vectors, W = Vector<sum_t<S>>::width, G = panel_group<S>;
-  constexpr long rows_ahead = 16;
+  constexpr int V = panel_vectors, W = Vector<sum_t<S>>::width, G = panel_group<S>, L = panel_lines;
+  constexpr long rows_ahead = 16, most_asking = 8;
   const long tiles = (m + tile_rows(V) - 1) / tile_rows(V), first = packed && tiles > 1 ? 1 : 0;
-  const long asking = tiles - first, share = asking == 1 ? V : asking < V ? (V + 1) / 2 : 1;
+  const long asking = tiles - first, share = asking == 1 ? L : asking < L ? (L + 1) / 2 : 1;
+  const long period = asking < most_asking ? asking : most_asking;
   const uintptr_t step = uintptr_t(ldb) * G * sizeof(S);
   uintptr_t soon = address(b, ahead);
   for (long t = 0, asked = 0; t < tiles; ++t) {
     const long rows = m / tiles + (t < m % tiles);
     if (t < first) {
-      for (long p = 0; p < k && p < rows_ahead; ++p) Asking<V>{address(b, p * ldb), 0}(static_cast<const void*>(nullptr));
+      for (long p = 0; p < k && p < rows_ahead; ++p) Asking<L>{address(b, p * ldb), 0}(static_cast<const void*>(nullptr));
       if constexpr (G == 1)
         tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Packing<S>{packed, {address(b, rows_ahead * ldb), step}});
       b = packed;
       ldb = V * W;
+    } else if constexpr (L == 1) {
+      if (asked == period) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
+      else tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, AskingSeldom{soon, step, period}), ++asked;
+      soon += uintptr_t((k / G + period - 1) / period) * step;
     } else {
-      if (asked >= V) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
-      else if (share == V) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<V>{soon, step});
-      else if (share > 1) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<(V + 1) / 2>{soon, step});
+      if (asked >= L) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
+      else if (share == L) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<L>{soon, step});
+      else if (share > 1) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<(L + 1) / 2>{soon, step});
       else tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<1>{soon, step});
       asked += share;
-      soon += uintptr_t(share) * BB_VECTOR_BYTES;
+      soon += uintptr_t(share) * line;
     }
     c += rows * ldc;
     a += rows * lda;
