@@ -66,4 +66,11 @@ def with_vectors(target: Target, features: Collection[str]) -> Target:
     else:
         return target
     narrow = target.narrow_product_rate if "avx512_bf16" in features else 1.0
-    return replace(target, vector_lanes=lanes, matrix_columns=lanes * vectors, narrow_product_rate=narrow)
+    return replace(
+        target,
+        vector_lanes=lanes,
+        # As many instructions multiply and add in a second, each as many numbers as a vector has.
+        matrix_flops_per_second=target.matrix_flops_per_second * lanes / target.vector_lanes,
+        matrix_columns=lanes * vectors,
+        narrow_product_rate=narrow,
+    )

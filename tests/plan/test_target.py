@@ -109,8 +109,12 @@ def test_what_the_system_tells_replaces_what_ships() -> None:
     ],
 )
 def test_vectors_are_the_processors(features: set[str], lanes: int, columns: int, narrow: float) -> None:
-    found = with_vectors(load_target(shipped_host_file()), features)
+    shipped = load_target(shipped_host_file())
+    found = with_vectors(shipped, features)
     assert (found.vector_lanes, found.matrix_columns, found.narrow_product_rate) == (lanes, columns, narrow)
+    # Products take as many instructions for each number as everything else does.
+    per_vector = [target.matrix_flops_per_second / target.vector_lanes for target in (shipped, found)]
+    assert per_vector[0] == per_vector[1]
 
 
 def test_cache_sizes_are_what_the_system_tells(tmp_path: Path) -> None:
