@@ -24,6 +24,9 @@ class Element(Enum):
     F32 = "f32"
     F64 = "f64"
 
+    # Each is one object; by default its name would be hashed, in Python.
+    __hash__ = object.__hash__
+
     @property
     def is_float(self) -> bool:
         return self in _FLOATS

@@ -50,19 +50,27 @@ class Term:
     @cached_property
     def free(self) -> frozenset[str]:
         """The indices on which the value depends."""
-        names = frozenset[str]().union(*(child.free for child in self.children))
+        names = _united([child.free for child in self.children])
         return names - {self.bound_index} if self.bound_index else names
 
     @cached_property
     def local_names(self) -> frozenset[str]:
         """The names of the local values that the term reads."""
-        return frozenset[str]().union(*(child.local_names for child in self.children))
+        return _united([child.local_names for child in self.children])
 
     @cached_property
     def _hash(self) -> int:
         # Terms share subterms heavily; without a stored hash every lookup would walk the whole tree.
-        fields = tuple(getattr(self, name) for name in self.__dataclass_fields__)
-        return hash((type(self).__name__, fields))
+        return hash((type(self).__name__, *[getattr(self, name) for name in self.__match_args__]))
+
+    @cached_property
+    def _below(self) -> tuple[Term, ...]:
+        """Every distinct term inside of this one, operands before users; itself would make a cycle of references."""
+        found: dict[Term, None] = {}
+        for child in self.children:
+            if child not in found:
+                _add_parts(child, found)
+        return tuple(found)
 
     @cached_property
     def digest(self) -> str:
@@ -77,6 +85,12 @@ def _digested(value: object) -> object:
     if isinstance(value, tuple):
         return tuple(_digested(item) for item in cast("tuple[object, ...]", value))
     return value
+
+
+def _united(names: list[frozenset[str]]) -> frozenset[str]:
+    """All names; most often one of the sets has them all."""
+    largest = max(names, key=len, default=frozenset[str]())
+    return largest if all(own <= largest for own in names) else largest.union(*names)
 
 
 def _hashed[T: type[Term]](cls: T) -> T:
@@ -166,7 +180,8 @@ class Apply(Term):
 
     @cached_property
     def free(self) -> frozenset[str]:
-        return frozenset(self.indices).union(*(operand.free for operand in self.operands))
+        names = _united([operand.free for operand in self.operands])
+        return names.union(self.indices) if self.indices else names
 
 
 @_hashed
@@ -317,9 +332,7 @@ class Cast(Term):
 
 def walk(term: Term) -> Iterator[Term]:
     """Every distinct subterm once, operands before their users."""
-    found: dict[Term, None] = {}
-    _add_parts(term, found)
-    return iter(found)
+    return iter((*term._below, term))  # pyright: ignore[reportPrivateUsage]
 
 
 # No inner function: one that calls itself is a cycle of references, which keeps all that it has seen alive.

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 from bbrewrite.core.elements import Element, as_float, wider
 from bbrewrite.core.indices import IndexTable
@@ -43,8 +44,7 @@ class BlockTypeError(Exception):
         self.term = term
 
 
-@dataclass(frozen=True)
-class BlockType:
+class BlockType(NamedTuple):
     """A matrix (two axes: rows, columns), vector (one) or scalar (none) in local memory.
 
     `element` is None for a bare whole number, which takes the type of what it meets.
@@ -147,9 +147,10 @@ class Typing:
         matrix: vectors and numbers cost next to nothing beside the blocks that they are made from. A component that is
         chosen among its operands, as a maximum is, loses nothing.
         """
-        if term not in self._states:
-            self._states[term] = self._find_state(term)
-        return self._states[term]
+        found = self._states.get(term)
+        if found is None:
+            found = self._states[term] = self._find_state(term)
+        return found
 
     def _find_state(self, term: Reduce) -> tuple[BlockType, ...]:
         state = self._natural_state(term)
@@ -164,9 +165,10 @@ class Typing:
         """The types that follow from the operands: each component is as wide as its identity, its elements and what
         combining makes of them need it to be."""
         key = (term.monoid, tuple([self.block(operand) for operand in term.operands]))
-        if key not in self._natural:
-            self._natural[key] = self._find_natural_state(term, key[1])
-        return self._natural[key]
+        found = self._natural.get(key)
+        if found is None:
+            found = self._natural[key] = self._find_natural_state(term, key[1])
+        return found
 
     def _find_natural_state(self, term: Reduce, operands: tuple[BlockType, ...]) -> tuple[BlockType, ...]:
         monoid = self._table.monoids[term.monoid]
@@ -200,12 +202,15 @@ class Typing:
 
     def of(self, term: Term) -> Type:
         """The type of a term."""
-        if term not in self._known:
-            self._known[term] = self._find(term)
-        return self._known[term]
+        found = self._known.get(term)
+        if found is None:
+            found = self._known[term] = self._find(term)
+        return found
 
     def _find(self, term: Term) -> Type:
         match term:
+            case Apply():  # most terms are
+                return self._apply(term)
             case Number(value):
                 # A fraction among whole numbers or positions must not be cut to a whole number.
                 return BlockType((), None if value.is_integer() else Element.NUMBER)
@@ -234,8 +239,6 @@ class Typing:
             case Cast(element, value):
                 inner = self.of(value)
                 return _with_element(inner, Element(element))
-            case Apply():
-                return self._apply(term)
             case _:
                 raise AssertionError(term)
 
@@ -288,9 +291,10 @@ class Typing:
     def _apply(self, term: Apply) -> BlockType:
         operands = tuple([self.block(operand) for operand in term.operands])
         key = (term.operator, term.indices, operands)
-        if key not in self._applied:
-            self._applied[key] = self._find_applied(term, operands)
-        return self._applied[key]
+        found = self._applied.get(key)
+        if found is None:
+            found = self._applied[key] = self._find_applied(term, operands)
+        return found
 
     def _find_applied(self, term: Apply, operands: tuple[BlockType, ...]) -> BlockType:
         operator = self._table.operators[term.operator]

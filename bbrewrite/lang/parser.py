@@ -13,6 +13,7 @@ from itertools import zip_longest
 from typing import cast
 
 from lark import Lark, Token, Tree, UnexpectedToken
+from lark.lexer import BasicLexer
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from bbrewrite.core.spans import Source
@@ -92,7 +93,7 @@ def _meant_repeat(source: Source, tokens: tuple[Token, ...], following: Token | 
 def _grammar() -> Lark:
     grammar = load_grammar("program", lexer="basic", start=["statement", "layout"])
     # Without it every call of `lex` makes a lexer, which takes longer than to use one.
-    grammar.lexer = grammar.parser.lexer
+    grammar.lexer = BasicLexer(grammar.lexer_conf)
     return grammar
 
 

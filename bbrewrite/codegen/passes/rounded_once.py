@@ -17,7 +17,7 @@ from bbrewrite.codegen.passes.narrow import is_rounded
 from bbrewrite.core.elements import Element
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Apply, Local, Read, Term, untransposed, walk
-from bbrewrite.core.types import Typing
+from bbrewrite.core.types import BlockType, Typing
 from bbrewrite.plan.kernel import (
     Kernel,
     Let,
@@ -58,7 +58,7 @@ def with_operands_rounded_once(kernel: Kernel, table: OperatorTable) -> Kernel:
                 ):
                     own = next(n for n in (f"{name}_rounded_{i}" for i in range(1, len(names) + 2)) if n not in names)
                     names.add(own)
-                    rounded[name] = LocalBlock(own, replace(typing.block(left), element=Element.BF16), indices)
+                    rounded[name] = LocalBlock(own, BlockType(typing.block(left).axes, Element.BF16), indices)
                 case _:
                     pass
     if not rounded:

@@ -9,6 +9,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.renaming import rename_term
 from bbrewrite.core.terms import Local, Read, Term, rewrite_bottom_up
+from bbrewrite.core.types import BlockType
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, LocalBlock, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.masks.visible import renamed_bounds
 
@@ -62,7 +63,7 @@ class KernelRenaming:
     def _block(self, block: LocalBlock) -> LocalBlock:
         axes = tuple(map(self._index, block.type.axes))
         indices = tuple(map(self._index, block.list_indices))
-        return LocalBlock(self.local(block.name), replace(block.type, axes=axes), indices)
+        return LocalBlock(self.local(block.name), BlockType(axes, block.type.element), indices)
 
     def _term(self, term: Term) -> Term:
         renamed = rename_term(term, self.indices, lambda read: Read(self.tensors[read.tensor].name, read.addresses))
