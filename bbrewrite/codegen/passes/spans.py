@@ -59,6 +59,8 @@ def with_spans(
     steps: tuple[Step, ...], typing: Typing, table: OperatorTable, finite: frozenset[str], make_block: MakeBlock
 ) -> tuple[Step, ...]:
     """The steps, limited where that is possible. The tensors `finite` are finite where inputs are."""
+    if not any(_conditions_of(part) for step in walk_steps(steps) for part in _parts(step)):
+        return steps  # nothing hides anything
     finder = _SpanFinder(steps, typing, table, finite, make_block)
     finder.visit(steps, {})
     return finder.rebuilt(steps)
@@ -212,9 +214,9 @@ class _SpanFinder:
         for place, step in enumerate(steps):
             if place not in taken and self._item_axes(step) == axes:
                 for part in _parts(step):
-                    for term in walk(part.expression if isinstance(part, Assign) else part.fold):
-                        if isinstance(term, Apply) and term.operator == "where" and axes[1] in term.children[0].free:
-                            found[term.children[0]] = None
+                    for condition in _conditions_of(part):
+                        if axes[1] in condition.free:
+                            found[condition] = None
         return [c for c in found if any(self._linear(c, holds) != ALWAYS for holds in (True, False))]
 
     def _limits(
@@ -359,6 +361,12 @@ def _parts(step: Step) -> tuple[Assign | Fold, ...]:
     if isinstance(step, Rows):
         return step.steps
     return (step,) if isinstance(step, Assign | Fold) else ()
+
+
+def _conditions_of(part: Assign | Fold) -> list[Term]:
+    """The conditions by which a step chooses."""
+    terms = walk(part.expression if isinstance(part, Assign) else part.fold)
+    return [term.operands[0] for term in terms if isinstance(term, Apply) and term.operator == "where"]
 
 
 def _written(steps: tuple[Step, ...]) -> frozenset[str]:
