@@ -58,7 +58,8 @@ class JudgedNests:
         self._narrowing = Narrowing(table, self._typing, tensors) if is_narrowable else None
         self._extents = {index.name: problem.extent(index.name) for index in problem.indices}
         self._named: dict[frozenset[Term], Naming] = {}
-        # Different choices often come to one nest.
+        # The same choices are asked for again; different ones often come to one nest.
+        self._built: dict[object, NestChoice | None] = {}
         self._narrowed: dict[tuple[tuple[str, ...], tuple[Statement, ...]], tuple[Statement, ...]] = {}
         self._judged: dict[object, tuple[NestEvents, NestCosts, tuple[int, ...], Cost]] = {}
 
@@ -66,6 +67,14 @@ class JudgedNests:
         self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
     ) -> NestChoice | None:
         """The nest of these choices at its best coarse block sizes; None where `split` cannot be shared out."""
+        choices = (grid, order, kept, split)
+        if choices not in self._built:
+            self._built[choices] = self._judge(*choices)
+        return self._built[choices]
+
+    def _judge(
+        self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
+    ) -> NestChoice | None:
         nest = self.nest(grid, order, kept, split)
         if nest is None:
             return None
