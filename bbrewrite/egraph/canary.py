@@ -8,7 +8,6 @@ fault; but a class that has a shape keeps no plain number, because folds (`row_s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
@@ -37,7 +36,7 @@ def check_classes(
     for number, found in classes.items():
         _check_numbers(found, applied)
         if number in checker.types:
-            checked[number] = replace(found, nodes=checker.kept(number, applied))
+            checked[number] = EClass(checker.kept(number, applied), found.free, found.facts)
     return checked
 
 
@@ -54,6 +53,7 @@ class _Checker:
         self.types: dict[int, Type] = {}
         self._classes = classes
         self._locals: dict[str, Type] = {}
+        self._leaves = {number: Local(str(number)) for number in classes}
         self._typing = Typing(table, indices, tensors, self._locals)
 
     def find_types(self) -> None:
@@ -69,7 +69,8 @@ class _Checker:
             found = self._type(node)
             if found is None or (_is_shaped(expected) and isinstance(node.head, Number)):
                 continue
-            if str(_paired(found)) != str(_paired(expected)):  # element types are not shown: they may differ
+            # Element types are not shown: they may differ.
+            if found != expected and str(_paired(found)) != str(_paired(expected)):
                 raise _unsound(f"a {found} equal to a {expected}", applied)
             kept.append(node)
         return tuple(kept)
@@ -98,7 +99,7 @@ class _Checker:
         if any(child not in self.types for child in node.children):
             return None
         try:
-            return self._typing.of(node.build(tuple(Local(str(child)) for child in node.children)))
+            return self._typing.of(node.build(tuple([self._leaves[child] for child in node.children])))
         except BlockTypeError:
             return None
 

@@ -75,7 +75,8 @@ class _Tables:
                 for row in function.rows:
                     self._add_node(name, function.input_sorts, row.inputs, row.output)
         for nodes in self.nodes.values():
-            nodes.sort(key=lambda node: repr(node[0]))
+            if len(nodes) > 1:
+                nodes.sort(key=lambda node: repr(node[0]))
 
     def reached(self, roots: Iterable[Value]) -> list[Value]:
         """Every class that the roots lead to, each after the one that leads to it first."""

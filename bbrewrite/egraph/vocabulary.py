@@ -116,6 +116,8 @@ def _of_monoid(name: str, operands: int) -> Constructor:
 def attributes_of(term: Term, index: Callable[[str], str]) -> list[str]:
     """The spelled attributes of a term's head; `index` spells an index."""
     match term:
+        case Apply(_, _, indices):  # most terms are
+            return [index(name) for name in indices]
         case Number(value):
             return [spelled_number(value)]
         case Size(name) | IndexValue(name) | Map(name, _) | Reduce(_, name, _):
@@ -123,8 +125,6 @@ def attributes_of(term: Term, index: Callable[[str], str]) -> list[str]:
         case At(_, address):
             plain = address.plain_index
             return [index(plain) if plain else f'"{address}"']
-        case Apply(_, _, indices):
-            return [index(name) for name in indices]
         case Read():
             return [f'"{read_text(term)}"']
         case Cast(element, _):
