@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from rich.console import Console
 
 # Saturation imports its engine when first used; here it is imported at once, so that it counts as import time.
-import egglog.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnusedImport]
+import bbrewrite.egraph.bindings  # noqa: F401  # isort: skip  # pyright: ignore[reportUnusedImport]
 
 from bbrewrite.lang.diagnostics import counted
 from bbrewrite.plan.target import Target, gpu_target

@@ -1,8 +1,7 @@
 """The engine that rewrites: egglog, given a text, run phase by phase under limits and counted by rule.
 
-The only place that runs egglog. Its bindings are imported when an engine is made, because loading them costs more
-than everything else a short command does. There is no limit on time, so that the same input gives
-the same e-graph on every machine.
+The only place that runs egglog. Its bindings are imported when an engine is made: short commands need none. There is
+no limit on time, so that the same input gives the same e-graph on every machine.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Limits:
 
 def new_graph(text: str = "") -> bindings.EGraph:
     """An e-graph that knows a text and nothing else."""
-    from egglog import bindings
+    from bbrewrite.egraph.bindings import bindings
 
     graph = bindings.EGraph(no_decomp=True)
     graph.run_program(*graph.parse_program(text))
@@ -66,7 +65,7 @@ class Engine:
 
     def holds(self, fact: str) -> bool:
         """Whether a fact is true of the e-graph."""
-        from egglog import bindings
+        from bbrewrite.egraph.bindings import bindings
 
         try:
             self._run(f"(check {fact})")
