@@ -14,6 +14,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.plan.costs.events import Event, NestEvents
 from bbrewrite.plan.costs.reuse import Residence
+from bbrewrite.plan.costs.single_rows import KeptRows
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.masks.visited_share import MOST_COUNTED, SAMPLES, NarrowedLoop, counted_together, visited_share
 from bbrewrite.plan.target import MemoryTier
@@ -171,6 +172,7 @@ class NestCosts:
         self._list_matrix = np.array(lists, dtype=np.float64).reshape(len(lists), len(names))
         self._span_matrix = np.array(spans, dtype=np.float64).reshape(len(spans), len(names))
         self._local_sizes = np.array(list(alike.values()), dtype=np.float64)[:, None]
+        self._kept_rows = KeptRows(events.single_rows, [axes for _, axes in alike], self._column, extents, indices)
 
     def _exponents(self, loops: tuple[str, ...], axes: tuple[str, ...]) -> list[float]:
         return [1.0 if name in loops and name not in axes else 0.0 for name in self._column]
@@ -375,7 +377,7 @@ class NestCosts:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The bytes of blocks that are no lists, or lists of one, and of what is packed; and those of lists."""
         lengths = np.rint(np.exp(self._list_matrix @ np.log(trips)))
-        blocks = self._local_sizes * np.exp(self._span_matrix @ np.log(spans))
+        blocks = self._local_sizes * np.exp(self._span_matrix @ np.log(spans)) * self._kept_rows.shares(spans, trips)
         near = (blocks * (lengths <= 1)).sum(axis=0)
         # Packing buffers are used one after another, so the largest counts.
         # In passing there are only one of its panels, what is packed of it, and the next one; for a single row none.

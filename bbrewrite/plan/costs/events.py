@@ -19,6 +19,7 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, is_transpose, untransposed, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.core.widening import is_widened, unwidened
+from bbrewrite.plan.costs.single_rows import SingleRows, single_rows
 from bbrewrite.plan.kernel import (
     Barrier,
     Let,
@@ -84,6 +85,7 @@ class NestEvents:
     iterations: tuple[Event, ...]  # of loops that visit only some of their blocks
     local_blocks: tuple[LocalBlock, ...]
     tensors: Mapping[str, Tensor]  # those loaded and stored
+    single_rows: SingleRows | None  # where nothing is done but to one row after another
 
     @property
     def is_shared_out(self) -> bool:
@@ -148,6 +150,7 @@ class _Summary:
             tuple(self._iterations),
             tuple(self._blocks.values()),
             MappingProxyType(self._touched),
+            None if self._products else single_rows(body, self._table, self._typing),
         )
 
     def _collect_blocks(self, body: tuple[Statement, ...]) -> None:
