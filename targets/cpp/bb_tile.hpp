@@ -227,6 +227,7 @@ void full_panel(
       ldb = V * W;
     } else if constexpr (L == 1) {
       if (asked == period) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
+      else if (period == 1) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<1>{soon, step}), ++asked;
       else tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, AskingSeldom{soon, step, period}), ++asked;
       soon += uintptr_t((k / G + period - 1) / period) * step;
     } else {
