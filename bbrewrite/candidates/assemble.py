@@ -15,7 +15,7 @@ from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.programs import BlockProgram, Definition, Role, Tensor
 from bbrewrite.core.renaming import rename_term
 from bbrewrite.core.terms import Read
-from bbrewrite.plan.costs.cost import Cost
+from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.kernel import Kernel, KernelProgram, Slice
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.scheduling.renaming import KernelRenaming

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.terms import Term
 from bbrewrite.plan.choices import PlanChoice, ScheduleChoice
-from bbrewrite.plan.costs.cost import Cost
+from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.partition import Partition
 

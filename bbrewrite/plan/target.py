@@ -54,7 +54,8 @@ class Gpu:
 class Target:
     """A machine with two or more memory tiers, nearest first. Rates are per second and, where not said otherwise, of
     one processor. `narrow_product_rate` says how many times as fast products are of which both operands are bf16; the
-    rate of a GPU's tensor cores is that of 16 bits.
+    rate of a GPU's tensor cores is that of 16 bits. `fetching_operations` are the vector instructions in whose time a
+    product waits for each vector of a right operand that it fetches from afar in passing.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Target:
     accumulators_to_hide_latency: float
     packing_operations: float
     narrow_product_rate: float = 1.0
+    fetching_operations: float = 0.0
     gpu: Gpu | None = None
 
     @property
@@ -125,6 +127,7 @@ def read_target(text: str) -> Target:
         accumulators_to_hide_latency=data["matrix_unit"]["accumulators_to_hide_latency"],
         packing_operations=data["matrix_unit"]["packing_operations"],
         narrow_product_rate=data["matrix_unit"].get("narrow_product_rate", 1.0),
+        fetching_operations=data["matrix_unit"].get("fetching_operations", 0.0),
         gpu=Gpu(**data["gpu"]) if "gpu" in data else None,
     )
 
@@ -150,6 +153,7 @@ def print_target(target: Target) -> str:
     lines += [f"accumulators_to_hide_latency = {target.accumulators_to_hide_latency:.3g}"]
     lines += [f"packing_operations = {target.packing_operations:.3g}"]
     lines += [f"narrow_product_rate = {target.narrow_product_rate:.3g}"]
+    lines += [f"fetching_operations = {target.fetching_operations:.3g}"]
     return "\n".join(lines) + "\n"
 
 

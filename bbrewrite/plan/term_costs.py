@@ -17,11 +17,14 @@ from bbrewrite.core.terms import Apply, Cast, Read, Reduce, Term, is_transpose, 
 from bbrewrite.core.types import Typing
 from bbrewrite.core.widening import unwidened
 from bbrewrite.plan.machine import Machine
+from bbrewrite.plan.target import Target
 
 # Copying a block, in vector instructions for one vector.
 COPY_WORK = 2.0
 # Writing a block to local memory and reading it back, likewise.
 PASS_WORK = 3.0
+# Products of no more rows than this read their right operand as it lies.
+FEW_ROWS = 16
 # Blocks of products are no larger than this.
 LARGEST_BLOCK = 768
 # A layout change moves every element once through local memory.
@@ -100,10 +103,7 @@ class TermCosts:
         """
         _, columns, contracted = axes = self._axes(term)
         target = self._target
-        rate = target.matrix_flops_per_second * self._threads
-        if all(self._typing.block(operand).element is Element.BF16 for operand in term.operands):
-            rate *= target.narrow_product_rate
-        multiplying = self._least_points(term, axes) * 2.0 / rate
+        multiplying = self._multiplying(term, axes)
         right = unwidened(term.operands[1])
         source = untransposed(right)
         is_read = isinstance(source, Read)
@@ -119,15 +119,52 @@ class TermCosts:
 
     def _least_accumulation(self, term: Reduce) -> float:
         """Each block of a sum of products is read and written once for each block of the contracted index."""
-        (operand, *others) = term.operands
-        if others or not (isinstance(operand, Apply) and operand.operator == "dot"):
+        operand = self._summed_product(term)
+        if operand is None:
             return 0.0
         rows, columns, contracted = self._axes(operand)
-        if term.index != contracted:
-            return 0.0
         is_single = self.extent(rows) == 1  # blocks of such products may be of any length
         trips = 1 if is_single else ceil(self.extent(contracted) / self._largest_block(contracted))
         return trips * self._least_points(term, (rows, columns)) * self._vector_seconds(PASS_WORK)
+
+    def _summed_product(self, term: Term) -> Apply | None:
+        """The product of which a term is the sum over the contracted index, with nothing besides."""
+        if not isinstance(term, Reduce):
+            return None
+        operand, *others = term.operands
+        if others or not (isinstance(operand, Apply) and operand.operator == "dot"):
+            return None
+        return operand if self._axes(operand)[-1] == term.index else None
+
+    def least_wait(self, term: Term) -> tuple[Read, float] | None:
+        """The right operand that a sum of products fetches in passing, and what no schedule undercuts of the time that
+        it is waited for: once for each block of rows; or it is kept local, which takes copying it once, and loading it
+        ahead of the product. What several sums fetch may be kept for all.
+        """
+        product = self._summed_product(term)
+        right = None if product is None else unwidened(product.operands[1])
+        source = None if right is None or not is_transpose(right) else untransposed(right)
+        if product is None or not isinstance(source, Read) or not self._lies_as_multiplied(source):
+            return None
+        rows, columns, contracted = axes = self._axes(product)
+        work = fetching_work(self._target, *map(self.extent, axes))
+        points = self._least_points(product, (columns, contracted))
+        times = ceil(self.extent(rows) / self._largest_block(rows))
+        hidden = min(self._multiplying(product, axes), self.evaluation(source))
+        kept = points * self._vector_seconds(PASS_WORK) + hidden
+        return source, min(times * points * self._vector_seconds(work), kept)
+
+    def _lies_as_multiplied(self, read: Read) -> bool:
+        """Whether a tensor has the type in which products of it are made."""
+        element = self._tensors[read.tensor].element
+        return element.is_float and element is element.compute_type
+
+    def _multiplying(self, product: Apply, axes: tuple[str, ...]) -> float:
+        """Multiply-adds at full rate."""
+        rate = self._target.matrix_flops_per_second * self._threads
+        if all(self._typing.block(operand).element is Element.BF16 for operand in product.operands):
+            rate *= self._target.narrow_product_rate
+        return self._least_points(product, axes) * 2.0 / rate
 
     def _largest_block(self, index: str) -> int:
         known = self.indices[index]
@@ -199,6 +236,15 @@ class TermCosts:
     def _vector_seconds(self, work: float) -> float:
         rate = self._target.vector_operations_per_second * self._target.vector_lanes
         return work / (rate * self._threads)
+
+
+def fetching_work(target: Target, rows: int, columns: int, contracted: int) -> float:
+    """The vector instructions, for each vector of its right operand, that a product of these extents waits for while it
+    fetches that operand in passing. One that fits whole in local memory is soon there.
+    """
+    size = columns * contracted * Element.F32.size_bytes
+    is_near = rows <= FEW_ROWS or size <= target.local_capacity_bytes
+    return 0.0 if is_near or target.gpu is not None else target.fetching_operations
 
 
 def body_work(table: OperatorTable, body: Term) -> float:

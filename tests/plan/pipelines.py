@@ -16,19 +16,21 @@ from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.egraph.view import FrozenGraph
-from bbrewrite.host import shipped_host_file
+from bbrewrite.host import shipped_host_file, with_caches, with_vectors
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.scheduling.schedules import Schedules
-from bbrewrite.plan.target import load_target
+from bbrewrite.plan.target import Target, load_target
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules, parse_rules
 from bbrewrite.rules.rules import RuleSet
 
 TARGET = load_target(shipped_host_file())
+# A processor with vectors of eight floats and smaller caches.
+NARROW = with_vectors(with_caches(TARGET, {"L2": 2**19, "L3": 2**25}), {"sse2", "avx", "avx2"})
 NO_RULES = parse_rules([])
 
 
@@ -61,7 +63,13 @@ class Planned:
 
 
 def plan_text(
-    text: str, rules: RuleSet, threads: int = 2, fast_math: bool = False, block: int | None = None, **sizes: int
+    text: str,
+    rules: RuleSet,
+    threads: int = 2,
+    fast_math: bool = False,
+    block: int | None = None,
+    target: Target = TARGET,
+    **sizes: int,
 ) -> Planned:
     """Plans a program; `sizes` replace extents of root indices, `block` fixes the size of every block."""
     array = parse_program(Source("test", text), rules.table)
@@ -82,7 +90,7 @@ def plan_text(
     )
     roots = [index for index in inlined.indices if index.same_as is None]
     extents = {index.name: sizes.get(index.name, 1 if index.extent is None else index.extent) for index in roots}
-    machine = Machine.running(block_program, TARGET, threads, extents)
+    machine = Machine.running(block_program, target, threads, extents)
     schedules = Schedules(inlined.indices, rules.table, machine)
     plan = Planner(graph, block_program, inlined.roots, schedules).chosen()
     return Planned(array, block_program, graph, plan, rules.table, extents)

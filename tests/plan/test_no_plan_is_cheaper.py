@@ -20,10 +20,11 @@ from bbrewrite.plan.extraction.lists import Lists
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import PROMISED_AT_LEAST, TOLERANCE
 from bbrewrite.plan.scheduling.schedules import Schedules
+from bbrewrite.plan.target import Target
 from bbrewrite.plan.term_costs import TermCosts
 from bbrewrite.request import make_request
 from tests.lower.random_programs import programs
-from tests.plan.pipelines import TARGET, shipped_rules
+from tests.plan.pipelines import NARROW, TARGET, shipped_rules
 from tests.plan.processes import printed_in_processes
 
 # Nearer than this a plan of fewer buffers is as good, or the search for a cheaper one is not begun.
@@ -72,15 +73,15 @@ def test_a_gap_that_matters_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(programs(), SIZES, SIZES, SIZES)
-def test_no_kernel_costs_less_than_its_bound(text: str, m: int, n: int, k: int) -> None:
+@given(programs(), st.sampled_from([TARGET, NARROW]), SIZES, SIZES, SIZES)
+def test_no_kernel_costs_less_than_its_bound(text: str, target: Target, m: int, n: int, k: int) -> None:
     rules = shipped_rules()
     sized = re.sub(r"m = \d+, n = \d+, k = \d+", f"m = {m}, n = {n}, k = {k}", f"program test\n{text}\n")
     blocks = make_request(parse_program(Source("test", sized), rules.table), rules, threads=2).blocks
     inlined = inline(blocks)
     graph = saturate(inlined.roots, inlined.indices, blocks.tensors, blocks.assumptions, rules)
     extents = {index.name: index.extent or 1 for index in blocks.indices}
-    machine = Machine.running(blocks, TARGET, 2, extents)
+    machine = Machine.running(blocks, target, 2, extents)
     indices = inlined.indices.with_extents(extents)
     lists = Lists(graph, blocks, indices, rules.table)
     tensors = {tensor.name: tensor for tensor in blocks.inputs} | lists.tensors

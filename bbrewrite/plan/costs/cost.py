@@ -15,10 +15,11 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.plan.costs.events import Event, NestEvents
 from bbrewrite.plan.costs.reuse import Residence
 from bbrewrite.plan.costs.single_rows import KeptRows
+from bbrewrite.plan.costs.totals import Cost, Occupancy
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.masks.visited_share import MOST_COUNTED, SAMPLES, NarrowedLoop, counted_together, visited_share
 from bbrewrite.plan.target import MemoryTier
-from bbrewrite.plan.term_costs import ROW_SECONDS
+from bbrewrite.plan.term_costs import COPY_WORK, ROW_SECONDS, fetching_work
 
 # Calling a block operator costs about this long, whatever the block's size.
 STATEMENT_SECONDS = 2.0e-8
@@ -30,42 +31,6 @@ WAIT_FOR_SUMS = 4.0
 LISTS_SHARE = 0.5
 # Copying columns beyond whole panels takes so much longer: they are short pieces of rows, never packed in passing.
 NARROW_COPYING = 8.0
-
-
-@dataclass(frozen=True)
-class Occupancy:
-    """How a kernel's blocks of threads fill a GPU: `blocks` of them, of `threads` each, `resident` on every processor
-    at one time. A thread's `registers` are estimated.
-    """
-
-    blocks: int
-    threads: int
-    registers: int
-    shared_bytes: int
-    resident: int
-    waves: float
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The totals of a nest for given block sizes and extents; `seconds` is infinite where local memory is short.
-
-    `tier_bytes` are the global bytes by the tier of shared memory that they come from or go to, nearest first.
-    """
-
-    seconds: float
-    global_bytes: int
-    tier_bytes: tuple[int, ...]
-    flops: int
-    local_bytes: int
-    iterations: float = 0.0  # of loops that masks narrow, where work on a part of a block counts as that part
-    iterations_in_all: float = 0.0  # of such loops, if nothing were masked
-    occupancy: Occupancy | None = None  # of a GPU
-
-    @property
-    def rank(self) -> tuple[float, int, int]:
-        """Feasible and fast first; what does not fit in local memory is ordered by how much it needs."""
-        return (self.seconds, self.local_bytes, self.global_bytes)
 
 
 @dataclass(frozen=True)
@@ -137,7 +102,7 @@ class NestCosts:
         self._residence = Residence(traffic, distances, self._column, extents, target)
         # The rows of matrices are worked on in whole vectors, and rows of all blocks move in whole cache lines.
         self._rows = np.array([self._column[e.axes[-1]] if len(e.axes) > 1 else -1 for e in groups[0]], dtype=np.int64)
-        self._copied_columns = [(self._column[e.axes[0]], 0.0 if e.in_passing else 1.0) for e in copying]
+        self._copied_columns = [(self._column[e.axes[0]], self._copying_of_panels(e, extents)) for e in copying]
         # What products fetch in passing: the product's place, and the load's.
         loaded = {e.block: place for place, e in reversed([*enumerate(traffic)]) if e.block is not None}
         self._fetched: list[tuple[int, int]] = []
@@ -173,6 +138,15 @@ class NestCosts:
         self._span_matrix = np.array(spans, dtype=np.float64).reshape(len(spans), len(names))
         self._local_sizes = np.array(list(alike.values()), dtype=np.float64)[:, None]
         self._kept_rows = KeptRows(events.single_rows, [axes for _, axes in alike], self._column, extents, indices)
+
+    def _copying_of_panels(self, copied: Event, extents: Mapping[str, int]) -> float:
+        """How many times as long as copying it takes to pack whole panels of an operand: in passing only fetching it
+        from afar takes any.
+        """
+        if not copied.in_passing:
+            return 1.0
+        axes = (copied.rows, *copied.axes) if copied.rows else ()
+        return fetching_work(self._target, *(extents[axis] for axis in axes)) / COPY_WORK if axes else 0.0
 
     def _exponents(self, loops: tuple[str, ...], axes: tuple[str, ...]) -> list[float]:
         return [1.0 if name in loops and name not in axes else 0.0 for name in self._column]
@@ -299,7 +273,7 @@ class NestCosts:
         found = padded[self._rows]
         for place, (column, whole) in enumerate(self._copied_columns, len(found) - len(self._copied_columns)):
             narrow = spans[column] % self._target.matrix_columns / spans[column]
-            found[place] = found[place] * (whole * (1 - narrow) + NARROW_COPYING * narrow)
+            found[place] = found[place] * (whole * (1 - narrow) + max(whole, NARROW_COPYING) * narrow)
         return found
 
     def _line_shares(self, spans: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -395,6 +369,7 @@ def _summed(events: Iterable[Event]) -> tuple[Event, ...]:
     """Events that happen in one place, on blocks of one shape, as one: kernels have many statements in few places."""
     alike: dict[object, list[Event]] = {}
     for event in events:
-        key = event.axes, event.loops, event.shared, event.narrowed, event.once, event.in_passing, event.block
+        place = event.loops, event.shared, event.narrowed, event.once
+        key = event.axes, place, event.in_passing, event.block, event.rows
         alike.setdefault(key, []).append(event)
     return tuple(same[0]._replace(amount=sum([event.amount for event in same])) for same in alike.values())

@@ -55,6 +55,7 @@ class Event(NamedTuple):
     block: Term | None = None  # that is loaded
     is_narrow: bool = False  # a product whose operands are both bf16
     in_passing: bool = False  # a product that packs its right operand in passing, `block` if loaded; or this packing
+    rows: str = ""  # of the product in passing of which this packing fetches its operand from afar
     made: str = ""  # what its statement makes: a local block, by name
 
     def visits(self, index: str) -> bool:
@@ -170,7 +171,8 @@ class _Summary:
                         self._iterations.append(inner.event(1.0, ()))
                     self._visit(statement.body, inner)
                 case Let(target, expression) | Update(target, expression):
-                    making = replace(place, made=target.name)
+                    combines = isinstance(statement, Update) and statement.combines is not None
+                    making = replace(place, made=target.name, combines=combines)
                     if target.name not in self._views:
                         self._vector.append(making.around(target.list_indices).event(PASS_WORK, target.type.axes))
                     self._lists(target, expression, making, loaded)
@@ -270,8 +272,10 @@ class _Summary:
             # The second operand is packed on load, the first written to a block where it is none in memory. Columns
             # that lie side by side are copied; others are transposed on the way.
             if is_transpose(unwidened(term.operands[1])):
-                copied = place.event(COPY_WORK, (columns, contracted))
-                self._copying.append(copied._replace(in_passing=in_passing))
+                copied = place.event(COPY_WORK, (columns, contracted))._replace(in_passing=in_passing)
+                # What is weighed before it is added is packed for the first element and for later ones, and kept.
+                is_fetched = fetched is not None and not place.combines
+                self._copying.append(copied._replace(rows=rows if is_fetched else ""))
             else:
                 self._packing.append(place.event(1.0, (columns, contracted)))
             if not isinstance(unwidened(term.operands[0]), Read | Local):
@@ -298,6 +302,7 @@ class _Place:
     shared: str | None = None
     narrowed: tuple[NarrowedLoop, ...] = ()
     made: str = ""
+    combines: bool = False  # a statement that adds to one of several states
 
     def inside(self, loop: Loop) -> _Place:
         narrowed = self.narrowed

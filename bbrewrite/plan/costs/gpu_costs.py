@@ -23,8 +23,9 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, untransposed, walk
 from bbrewrite.core.widening import is_widened, unwidened
-from bbrewrite.plan.costs.cost import NestCosts, Occupancy
+from bbrewrite.plan.costs.cost import NestCosts
 from bbrewrite.plan.costs.events import NestEvents
+from bbrewrite.plan.costs.totals import Occupancy
 from bbrewrite.plan.kernel import Let, LocalBlock, Statement, Store, Update, compute_element, walk_statements
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.target import RESERVED_SHARED_BYTES, Gpu, MemoryTier

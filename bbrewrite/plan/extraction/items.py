@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bbrewrite.core.bits import Bits, places
-from bbrewrite.core.terms import Reduce, Term, walk
+from bbrewrite.core.terms import Read, Reduce, Term, walk
 from bbrewrite.plan.term_costs import TermCosts
 
 # The unit of costs, in seconds.
@@ -57,6 +57,7 @@ class Items:
         self._common: dict[Bits, tuple[int, int]] = {}
         self._parts: dict[Term, Bill] = {}
         self._least: dict[int, int] = {}
+        self._waits: dict[int, tuple[Read, int]] = {}
 
     def united(self, bills: Iterable[Bill]) -> Bill:
         """What several pay for, each item once."""
@@ -117,11 +118,19 @@ class Items:
     def least(self, bill: Bill) -> int:
         """What no schedule of the terms that are there undercuts."""
         total = 0
+        waits: dict[Read, int] = {}
         for place in places(bill.items & self._terms):
             if place not in self._least:
-                self._least[place] = exact(self._costs.least(self._items[place].term))
+                term = self._items[place].term
+                self._least[place] = exact(self._costs.least(term))
+                wait = self._costs.least_wait(term)
+                if wait is not None:
+                    self._waits[place] = (wait[0], exact(wait[1]))
             total += self._least[place]
-        return total
+            if place in self._waits:
+                source, wait_here = self._waits[place]
+                waits[source] = max(wait_here, waits.get(source, 0))
+        return total + sum(waits.values())
 
     def _sums(self, items: Bits) -> tuple[int, int]:
         if items not in self._common:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 from bbrewrite.core.terms import Term
 from bbrewrite.core.types import Typing
-from bbrewrite.plan.costs.cost import Cost, NestCosts
+from bbrewrite.plan.costs.cost import NestCosts
 from bbrewrite.plan.costs.events import NestEvents, summarise
 from bbrewrite.plan.costs.gpu_costs import GpuNestCosts
+from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.kernel import Statement
 from bbrewrite.plan.masks.narrowing import Narrowing, may_narrow, with_ranges_only
 from bbrewrite.plan.nests.naming import Naming, name_values

@@ -18,9 +18,9 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Read, Reduce, Term, walk
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.choices import ScheduleChoice
-from bbrewrite.plan.costs.cost import Cost
 from bbrewrite.plan.costs.events import summarise
 from bbrewrite.plan.costs.gpu_costs import GPU_BLOCK_SIZES, GpuNestCosts
+from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.kernel import Barrier, Kernel, Let, Loop, Merge, Statement, Store, Update
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.nests.nest import Nest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bbrewrite.core.indices import Index
 from bbrewrite.core.programs import Tensor
 from bbrewrite.plan.choices import ScheduleChoice
-from bbrewrite.plan.costs.cost import Cost
+from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.kernel import Kernel
 
 

@@ -15,7 +15,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Read, Term, walk
-from bbrewrite.plan.costs.cost import Cost
+from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.partition import KernelTerm
 from bbrewrite.plan.scheduling.canonical_kernel import CanonicalKernel, canonical_kernel

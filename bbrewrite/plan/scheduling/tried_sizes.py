@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrewrite.core.indices import IndexTable
-from bbrewrite.plan.costs.cost import Cost, NestCosts
+from bbrewrite.plan.costs.cost import NestCosts
 from bbrewrite.plan.costs.gpu_costs import GPU_BLOCK_SIZES
+from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.term_costs import LARGEST_BLOCK
 
