@@ -1,4 +1,4 @@
-"""Fetching in passing is waited for where panels are narrow: by kernels' prices and by their bounds alike."""
+"""Fetching in passing is waited for where panels are narrow, and what loops load again takes of the nearest memory."""
 
 from __future__ import annotations
 
@@ -83,6 +83,15 @@ def test_what_is_packed_ahead_of_its_product_is_not_fetched_beside_it() -> None:
     assert waited(LARGE, element=BF16) == pytest.approx(0, abs=1e-6)
     assert waited(LARGE, transposed=True) == pytest.approx(0, abs=1e-6)
     assert waited(LARGE, combines=True) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(4096, 4096), (1000, 3000)])
+def test_queries_are_loaded_once(queries: int, keys: int) -> None:
+    """A block that a loop loads again and again takes as much of the nearest memory as one that is kept."""
+    planned = plan_text(HEADLINE["attention"], shipped_rules(), target=NARROW, m=queries, n=keys)
+    blocks = blocks_of(planned, only_kernel(planned), "m")
+    assert planned.plan.global_bytes <= 4 * 64 * (2 * queries + 2 * keys * blocks)
+    assert not any("loads Q more than once" in note for note in planned.plan.notes)
 
 
 @pytest.mark.parametrize("name", HEADLINE)

@@ -112,6 +112,8 @@ class NestCosts:
         moved = [(e.amount, self._column[e.axes[-1]] if e.axes and e.tensor else -1) for e in traffic]
         self._entry_bytes = np.array([size for size, _ in moved], dtype=np.float64)[:, None]
         self._lines = np.array([row for _, row in moved], dtype=np.int64)
+        # Left operands that a loop inside a cell loads again: the bytes of an entry, axes, and the loops.
+        self._left_operands = [] if target.gpu else [self._loaded_again(e, grid) for e in events.left_operands]
         self._is_split = events.is_shared_out
         self._points = frozenset(name for name in names if not indices.is_blocked(name))
         self._all_extents = dict(extents)
@@ -138,6 +140,15 @@ class NestCosts:
         self._span_matrix = np.array(spans, dtype=np.float64).reshape(len(spans), len(names))
         self._local_sizes = np.array(list(alike.values()), dtype=np.float64)[:, None]
         self._kept_rows = KeptRows(events.single_rows, [axes for _, axes in alike], self._column, extents, indices)
+
+    def _loaded_again(self, left: Event, grid: tuple[str, ...]) -> tuple[float, list[int], list[int], list[int]]:
+        """A left operand: bytes for an entry, axes, the loops of a cell that load it again, and its own."""
+        loops = [index for index in left.loops if index not in grid]
+        again, own = (
+            [self._column[index] for index in loops if left.is_repeated(index) == is_again]
+            for is_again in (True, False)
+        )
+        return left.amount, [self._column[axis] for axis in left.axes], again, own
 
     def _copying_of_panels(self, copied: Event, extents: Mapping[str, int]) -> float:
         """How many times as long as copying it takes to pack whole panels of an operand: in passing only fetching it
@@ -362,6 +373,10 @@ class NestCosts:
             for (_, columns, contracted), most in zip(self._products, panels, strict=True)
         ]
         near = near + (Element.F32.size_bytes * np.max(packed, axis=0) if packed else 0)
+        # A left operand whose only block a loop loads again lies as near as if it were kept.
+        for size, axes, again, own in self._left_operands:
+            is_same = (np.prod(trips[again], axis=0) > 1) & (np.prod(trips[own], axis=0) == 1)
+            near = near + size * np.prod(spans[axes], axis=0) * is_same
         return near, (blocks * lengths * (lengths > 1)).sum(axis=0)
 
 

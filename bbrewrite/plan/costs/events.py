@@ -77,6 +77,7 @@ class NestEvents:
     vector_work: tuple[Event, ...]
     folded_rows: tuple[Event, ...]  # each of them to a number, which takes many lanes to one
     loads: tuple[Event, ...]  # bytes from global memory
+    left_operands: tuple[Event, ...]  # bytes of blocks that products take as they lie in a tensor
     stores: tuple[Event, ...]
     merged: tuple[Event, ...]  # bytes of one processor's blocks that a split kernel combines
     kept: tuple[Event, ...]  # bytes written to and read from local lists, but for
@@ -116,6 +117,7 @@ class _Summary:
         self._vector: list[Event] = []
         self._folded_rows: list[Event] = []
         self._loads: list[Event] = []
+        self._left_operands: list[Event] = []
         self._stores: list[Event] = []
         self._merged: list[Event] = []
         self._kept: list[Event] = []
@@ -142,6 +144,7 @@ class _Summary:
             tuple(self._vector),
             tuple(self._folded_rows),
             tuple(self._loads),
+            tuple(dict.fromkeys(self._left_operands)),
             tuple(self._stores),
             tuple(self._merged),
             tuple(self._kept),
@@ -278,7 +281,11 @@ class _Summary:
                 self._copying.append(copied._replace(rows=rows if is_fetched else ""))
             else:
                 self._packing.append(place.event(1.0, (columns, contracted)))
-            if not isinstance(unwidened(term.operands[0]), Read | Local):
+            left = unwidened(term.operands[0])
+            if isinstance(left, Read):
+                size = float(compute_element(self._typing.block(left).element).size_bytes)
+                self._left_operands.append(place.event(size, (rows, contracted))._replace(block=left))
+            if not isinstance(left, Read | Local):
                 self._vector.append(place.event(PASS_WORK, (rows, contracted)))
             return
         widest = max((self._typing.block(operand).axes for operand in term.operands), key=len, default=())
