@@ -128,7 +128,10 @@ class NestCosts:
         columns = [-1 if event.shared is None else self._column[event.shared] for event in ordered]
         self._repeats = np.array(repeats, dtype=np.float64)[:, None]
         self._sharing = list(zip(columns, repeats, strict=True))
-        self._exponent_matrix = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
+        # Many events happen equally often.
+        distinct: dict[tuple[float, ...], int] = {}
+        self._row_of = [distinct.setdefault(tuple(row), len(distinct)) for row in rows]
+        self._exponent_matrix = np.array(list(distinct), dtype=np.float64).reshape(len(distinct), len(names))
         self._amounts = np.array(amounts, dtype=np.float64)[:, None]
         # Blocks that are alike are held as one.
         alike: Counter[tuple[tuple[str, ...], tuple[str, ...]]] = Counter()
@@ -173,7 +176,7 @@ class NestCosts:
         """
         spans = np.minimum(blocks, self._extents[:, None])
         trips = np.ceil(self._extents[:, None] / blocks)
-        totals = self._amounts * np.exp(self._exponent_matrix @ np.log(trips))
+        totals = self._amounts * np.exp(self._exponent_matrix @ np.log(trips))[self._row_of]
         all_iterations = totals[self._parts[-1]].sum(axis=0)
         for narrowed, places in self._narrowed.items():
             totals[places] *= self._visited(narrowed, blocks, most_counted)
@@ -209,7 +212,8 @@ class NestCosts:
         local = near + lists
         seconds += self._far_seconds(kept, accumulated, near, lists)
         seconds = np.where(self._fits(near, lists, spans, trips), seconds, np.inf)
-        best = int(np.lexsort((moved, local, seconds))[0])
+        fastest = np.flatnonzero(seconds == seconds.min())
+        best = int(fastest[np.lexsort((moved[fastest], local[fastest]))[0]])
         scale = 0 if self._empty else 1
         # Logarithms cost the last bits; bytes and operations are whole numbers.
         return best, Cost(

@@ -62,17 +62,18 @@ class TriedSizes:
 
     def descended(self, costs: NestCosts, start: tuple[int, ...]) -> tuple[tuple[int, ...], Cost]:
         """The sizes that descent along one index after another finds, and their cost."""
-        best = start
-        _, cost = costs.cheapest(columns([best]))
-        for _ in range(DESCENT_ROUNDS):
-            before = best
-            for place, options in enumerate(self.options):
-                trials = [best, *((*best[:place], size, *best[place + 1 :]) for size in options)]
+        best, cost = start, None
+        settled = 0  # so many indices in a row have the best size beside those of all others
+        for place, options in [*enumerate(self.options)] * DESCENT_ROUNDS:
+            trials = [best, *((*best[:place], size, *best[place + 1 :]) for size in options)]
+            if options:
                 position, cost = costs.cheapest(columns(trials))
+                settled = 0 if trials[position] != best else settled
                 best = trials[position]
-            if best == before:
+            settled += 1
+            if settled == len(self.options):
                 break
-        return best, cost
+        return best, cost or costs.cheapest(columns([best]))[1]
 
     def _starting_block(self, name: str) -> int:
         index = self._indices[name]
