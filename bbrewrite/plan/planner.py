@@ -35,7 +35,7 @@ FORMS_SCHEDULED = 1
 FORMS_OF_CANDIDATE = 2
 # The model does not tell plans apart that are nearer than this; among such, the one with fewest buffers is taken, and
 # of these the one with fewest kernels.
-TOLERANCE = 0.025
+TOLERANCE = 0.05
 # No schedule reaches its bound. Where not all is tried, a plan is looked for only if bounds promise that much more than
 # what matters: it spares most of the time of planning.
 PROMISED_AT_LEAST = 0.02

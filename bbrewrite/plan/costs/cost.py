@@ -26,7 +26,7 @@ STATEMENT_SECONDS = 2.0e-8
 # Memory moves in lines of so many bytes.
 LINE = 64
 # Tiles of products wait for the sums that they add to: from a farther tier these come so much slower than copies.
-WAIT_FOR_SUMS = 4.0
+WAIT_FOR_SUMS = 1.0
 # Local lists that do not fit beside a processor may fill so much of the next tier, in which inputs lie too.
 LISTS_SHARE = 0.5
 # Copying columns beyond whole panels takes so much longer: they are short pieces of rows, never packed in passing.
