@@ -139,14 +139,17 @@ def fuse(request: Request, target: Target | None = None, bounds: Bounds | None =
     alone = _UnfusedPlans(request, target, shared)
     unfused_parts = alone.parts(blocks)
     unfused = _assembled(blocks, unfused_parts)
-    launch = _machine(request, target).target.launch_seconds
+    machine = _machine(request, target).target
+    launch = machine.launch_seconds
     work = {
         member: (part.planned.fused.seconds - launch * len(part.planned.fused.kernels.kernels))
         / len(part.candidate.members)
         for part in unfused_parts
         for member in part.candidate.members
     }
-    found = cover(blocks, lambda part: _fuse_part(request, part, target, alone), bounds, Alone(work, launch))
+    found = cover(
+        blocks, lambda part: _fuse_part(request, part, target, alone), bounds, Alone(work, launch), machine.tolerance
+    )
     fused = _assembled(blocks, found)
     if request.rules.rules:
         fused = _with_note_if_alike(fused, unfused)
@@ -235,7 +238,7 @@ def _fuse_whole(
     if rules.rules and not request.of_candidate:
         # Limits may leave rules with less than is found without them. Of a candidate the note would be read as if it
         # spoke of the whole program.
-        fused = _with_note_if_alike(preferred([fused, unfused]), unfused)
+        fused = _with_note_if_alike(preferred([fused, unfused], schedules.machine.target.tolerance), unfused)
     fusion = Fusion(request, unfused, fused, graph.report, saturate_ms, extract_ms, graph)
     return _as_tuned(fusion, schedules) if target is None and request.tuned and rules.rules else fusion
 

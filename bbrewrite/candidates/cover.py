@@ -18,8 +18,8 @@ from bbrewrite.candidates.graph import OperatorGraph
 from bbrewrite.candidates.order import Atom, atoms_in_order
 from bbrewrite.candidates.subprogram import Candidate, kind_key, make_candidate
 from bbrewrite.core.programs import BlockProgram
-from bbrewrite.plan.planner import TOLERANCE
 from bbrewrite.plan.plans import Plan
+from bbrewrite.plan.target import TOLERANCE
 
 
 class Planned(Protocol):
@@ -60,16 +60,25 @@ def cover[P: Planned](
     plan: Callable[[BlockProgram], P],
     bounds: Bounds | None = None,
     alone: Alone | None = None,
+    tolerance: float = TOLERANCE,
 ) -> tuple[Chosen[P], ...]:
-    """Candidates for every definition that an output needs, in an order in which they can run."""
-    return _Search(program, plan, bounds or Bounds(), alone).run()
+    """Candidates for every definition that an output needs, in an order in which they can run. Times nearer than
+    `tolerance` are taken for equal.
+    """
+    return _Search(program, plan, bounds or Bounds(), alone, tolerance).run()
 
 
 class _Search[P: Planned]:
     def __init__(
-        self, program: BlockProgram, plan: Callable[[BlockProgram], P], bounds: Bounds, alone: Alone | None
+        self,
+        program: BlockProgram,
+        plan: Callable[[BlockProgram], P],
+        bounds: Bounds,
+        alone: Alone | None,
+        tolerance: float,
     ) -> None:
         self._alone = alone
+        self._tolerance = tolerance
         self._program = program
         self._plan = plan
         self._bounds = bounds
@@ -141,7 +150,7 @@ class _Search[P: Planned]:
         kind = kind_key(together.program)
         if kind not in self._grows:
             apart = [self._chosen(self._candidate(near)), self._chosen(self._candidate(atom))]
-            self._grows[kind] = _is_no_worse(self._chosen(together), apart)
+            self._grows[kind] = self._is_no_worse(self._chosen(together), apart)
         return self._grows[kind]
 
     def _settled(self, run: list[Atom]) -> list[Chosen[P]]:
@@ -153,11 +162,11 @@ class _Search[P: Planned]:
             return [whole]
         kind = kind_key(whole.candidate.program)
         if kind not in self._whole:
-            self._whole[kind] = _is_no_worse(whole, self._parts(run))
+            self._whole[kind] = self._is_no_worse(whole, self._parts(run))
         if self._whole[kind]:
             return [whole]
         halves = [*self._settled(run[: len(run) // 2]), *self._settled(run[len(run) // 2 :])]
-        return [whole] if _is_no_worse(whole, halves) else halves
+        return [whole] if self._is_no_worse(whole, halves) else halves
 
     def _parts(self, run: list[Atom]) -> Sequence[Chosen[P]]:
         """The fastest parts of a run of one atom or two each, of pairs those that were planned already."""
@@ -183,11 +192,10 @@ class _Search[P: Planned]:
             self._planned[candidate.key] = self._plan(candidate.program)
         return Chosen(candidate, self._planned[candidate.key])
 
-
-def _is_no_worse[P: Planned](whole: Chosen[P], parts: Sequence[Chosen[P]]) -> bool:
-    """Whether one plan is faster than several, or as fast as far as the model tells, with fewer kernels."""
-    seconds = sum(part.planned.fused.seconds for part in parts)
-    kernels = sum(len(part.planned.fused.kernels.kernels) for part in parts)
-    plan = whole.planned.fused
-    fewer = len(plan.kernels.kernels) < kernels
-    return plan.seconds <= seconds * (1 + TOLERANCE) if fewer else plan.seconds < seconds
+    def _is_no_worse(self, whole: Chosen[P], parts: Sequence[Chosen[P]]) -> bool:
+        """Whether one plan is faster than several, or as fast as far as the model tells, with fewer kernels."""
+        seconds = sum(part.planned.fused.seconds for part in parts)
+        kernels = sum(len(part.planned.fused.kernels.kernels) for part in parts)
+        plan = whole.planned.fused
+        fewer = len(plan.kernels.kernels) < kernels
+        return plan.seconds <= seconds * (1 + self._tolerance) if fewer else plan.seconds < seconds

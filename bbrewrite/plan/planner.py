@@ -33,9 +33,6 @@ MOST_EFFORT_OF_SMALL = 32
 FORMS_SCHEDULED = 1
 # Of a candidate of a large program that many are compared with, which takes most of the time of planning it.
 FORMS_OF_CANDIDATE = 2
-# The model does not tell plans apart that are nearer than this; among such, the one with fewest buffers is taken, and
-# of these the one with fewest kernels.
-TOLERANCE = 0.05
 # No schedule reaches its bound. Where not all is tried, a plan is looked for only if bounds promise that much more than
 # what matters: it spares most of the time of planning.
 PROMISED_AT_LEAST = 0.02
@@ -182,17 +179,18 @@ class Planner:
         what the plans that were not compared take at least.
         """
         searched = _PartSearch(self._prices, tuple(dict.fromkeys(part.values())), self._budget(self._tries_all))
-        limit = unfused.seconds * (1 + TOLERANCE)
+        tolerance = self._machine.target.tolerance
+        limit = unfused.seconds * (1 + tolerance)
         nearest = searched.run(limit, fewest_lists=True)
         least = unfused.seconds if nearest.best is None else min(limit, nearest.best.seconds)
         # Most often no plan is so much cheaper that it matters, and bounds alone tell.
         promised = PROMISED_OF_CANDIDATE if self._is_candidate else 0.0 if self._tries_all else PROMISED_AT_LEAST
-        cheaper = searched.run(min(unfused.seconds, least / (1 + TOLERANCE + promised)))
+        cheaper = searched.run(min(unfused.seconds, least / (1 + tolerance + promised)))
         if cheaper.best is not None:
-            nearest = searched.run(cheaper.best.seconds * (1 + TOLERANCE), fewest_lists=True)
+            nearest = searched.run(cheaper.best.seconds * (1 + tolerance), fewest_lists=True)
         # A list rounded to an output's type may have to be stored twice, which the search does not know.
         plans = [unfused, *(self._plan_of(found.best, part) for found in (cheaper, nearest) if found.best is not None)]
-        return preferred(plans), cheaper.bound_left
+        return preferred(plans, tolerance), cheaper.bound_left
 
     def _budget(self, tries_all: bool) -> Callable[[], bool]:
         """Whether more kernels may be scheduled, asked again and again while a part is planned."""
@@ -299,9 +297,9 @@ class Planner:
         return [f"{', '.join(plan.buffers)} stored: {who} takes {ours}, and {count} {without} would take {theirs}"]
 
 
-def preferred[P: PlanCosts](plans: Sequence[P]) -> P:
+def preferred[P: PlanCosts](plans: Sequence[P], tolerance: float) -> P:
     """Of the plans that the model does not tell from the fastest, the one with fewest lists and kernels."""
-    limit = min(plan.seconds for plan in plans) * (1 + TOLERANCE)
+    limit = min(plan.seconds for plan in plans) * (1 + tolerance)
     return min((plan for plan in plans if plan.seconds <= limit), key=lambda plan: plan.size)
 
 

@@ -13,6 +13,9 @@ from typing import Any
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.resources import resource_directory
 
+# Where a description says nothing else, plans are told apart from here on.
+TOLERANCE = 0.025
+
 
 @dataclass(frozen=True)
 class MemoryTier:
@@ -55,7 +58,8 @@ class Target:
     """A machine with two or more memory tiers, nearest first. Rates are per second and, where not said otherwise, of
     one processor. `narrow_product_rate` says how many times as fast products are of which both operands are bf16; the
     rate of a GPU's tensor cores is that of 16 bits. `fetching_operations` are the vector instructions in whose time a
-    product waits for each vector of a right operand that it fetches from afar in passing.
+    product waits for each vector of a right operand that it fetches from afar in passing. Plans whose predicted times
+    are nearer than `tolerance`, as a share, the model does not tell apart.
     """
 
     name: str
@@ -72,6 +76,7 @@ class Target:
     packing_operations: float
     narrow_product_rate: float = 1.0
     fetching_operations: float = 0.0
+    tolerance: float = TOLERANCE
     gpu: Gpu | None = None
 
     @property
@@ -128,6 +133,7 @@ def read_target(text: str) -> Target:
         packing_operations=data["matrix_unit"]["packing_operations"],
         narrow_product_rate=data["matrix_unit"].get("narrow_product_rate", 1.0),
         fetching_operations=data["matrix_unit"].get("fetching_operations", 0.0),
+        tolerance=data.get("tolerance", TOLERANCE),
         gpu=Gpu(**data["gpu"]) if "gpu" in data else None,
     )
 
@@ -140,7 +146,13 @@ def _tier(entry: dict[str, Any]) -> MemoryTier:
 def print_target(target: Target) -> str:
     """The description of a machine without a GPU, as `read_target` reads it."""
     assert target.gpu is None
-    lines = [f'name = "{target.name}"', f'kind = "{target.kind}"', "", "[parallel]"]
+    lines = [
+        f'name = "{target.name}"',
+        f'kind = "{target.kind}"',
+        f"tolerance = {target.tolerance:.3g}",
+        "",
+        "[parallel]",
+    ]
     lines += [f"processors = {target.processors}", f"launch_seconds = {target.launch_seconds:.3g}"]
     for tier in target.memory:
         capacity = 0 if tier.capacity_bytes == inf else round(tier.capacity_bytes)

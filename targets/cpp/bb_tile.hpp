@@ -129,11 +129,10 @@ __attribute__((noinline)) void tile(
   vec sum[R][V];
   BB_UNROLL for (int i = 0; i < R; ++i)
     BB_UNROLL for (int j = 0; j < V; ++j) sum[i][j] = vec{};
-  // What the sums are added to is there when they are made, even if it comes from another cache.
-  if (add) {
-    BB_UNROLL for (int i = 0; i < R; ++i)
-      BB_UNROLL for (long j = 0; j < V * BB_VECTOR_BYTES; j += line) prefetch<3>(address(c, i * ldc) + j);
-  }
+  // What the sums are added to is there when they are made, even if it comes from another cache. Tiles of more lines
+  // would ask for too many at once.
+  if (add && panel_lines == 1)
+    BB_UNROLL for (int i = 0; i < R; ++i) prefetch<3>(address(c, i * ldc));
   const auto step = [&](long p, long left) __attribute__((always_inline)) {
     vec row[V];
     BB_UNROLL for (int j = 0; j < V; ++j) {

@@ -17,10 +17,10 @@ from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.planner import TOLERANCE, Planner
+from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.scheduling.schedules import Schedules
-from bbrewrite.plan.target import Target
+from bbrewrite.plan.target import TOLERANCE, Target
 from tests.plan.brute_force import BruteForce
 from tests.plan.headline import RMSNORM_SWIGLU
 from tests.plan.pipelines import NO_RULES, TARGET, plan_text, rules_from, shipped_rules

@@ -13,7 +13,7 @@ from bbrewrite.plan.costs.cost import NestCosts
 from bbrewrite.plan.costs.events import summarise
 from bbrewrite.plan.kernel import Let, Loop, Store, Update
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.planner import TOLERANCE
+from bbrewrite.plan.target import TOLERANCE
 from tests.codegen.kernel_cases import (
     BF16,
     F32,

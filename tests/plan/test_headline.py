@@ -11,8 +11,8 @@ import pytest
 from bbrewrite.core.terms import Apply, Reduce, walk
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import Kernel, Let, Loop, Statement, Store, Update, walk_statements
-from bbrewrite.plan.planner import TOLERANCE
 from bbrewrite.plan.printing import print_kernel_program
+from bbrewrite.plan.target import TOLERANCE
 from bbrewrite.verify.reference import evaluate
 from tests.array_programs import draw_inputs
 from tests.plan.headline import ATTENTION, HEADLINE, LAYERNORM_MATMUL, RMSNORM_SWIGLU, SMALL

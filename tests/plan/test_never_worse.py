@@ -9,6 +9,7 @@ from bbrewrite.core.spans import Source
 from bbrewrite.fusion import Fusion, fuse
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.plan import planner
+from bbrewrite.plan.target import TOLERANCE
 from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
@@ -50,7 +51,7 @@ def test_a_plan_takes_no_longer_than_the_unfused_one(text: str, effort: int, mon
         monkeypatch.setattr(planner, name, effort)
     monkeypatch.setattr(planner, "SEARCHES_MORE", 0)
     fusion = _fused(text)
-    assert fusion.fused.seconds <= fusion.unfused.seconds * (1 + planner.TOLERANCE)
+    assert fusion.fused.seconds <= fusion.unfused.seconds * (1 + TOLERANCE)
     assert fusion.fused.size <= fusion.unfused.size
     assert fusion.after.global_bytes <= fusion.before.global_bytes
 

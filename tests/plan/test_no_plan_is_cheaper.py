@@ -18,9 +18,9 @@ from bbrewrite.plan.extraction.assemble import kernel_term
 from bbrewrite.plan.extraction.extract import extract
 from bbrewrite.plan.extraction.lists import Lists
 from bbrewrite.plan.machine import Machine
-from bbrewrite.plan.planner import PROMISED_AT_LEAST, TOLERANCE
+from bbrewrite.plan.planner import PROMISED_AT_LEAST
 from bbrewrite.plan.scheduling.schedules import Schedules
-from bbrewrite.plan.target import Target
+from bbrewrite.plan.target import TOLERANCE, Target
 from bbrewrite.plan.term_costs import TermCosts
 from bbrewrite.request import make_request
 from tests.lower.random_programs import programs

@@ -25,8 +25,9 @@ from bbrewrite.plan.term_costs import COPY_WORK, ROW_SECONDS, fetching_work
 STATEMENT_SECONDS = 2.0e-8
 # Memory moves in lines of so many bytes.
 LINE = 64
-# Tiles of products wait for the sums that they add to: from a farther tier these come so much slower than copies.
-WAIT_FOR_SUMS = 1.0
+# Tiles of products wait for the sums that they add to: from a farther tier these come so much slower than copies. Where
+# a row of a tile is no more than a line, all are asked for as it begins, and are there in time.
+WAIT_FOR_SUMS = 4.0
 # Local lists that do not fit beside a processor may fill so much of the next tier, in which inputs lie too.
 LISTS_SHARE = 0.5
 # Copying columns beyond whole panels takes so much longer: they are short pieces of rows, never packed in passing.
@@ -358,7 +359,9 @@ class NestCosts:
             return 0.0
         room = np.maximum(0.0, self._target.local_capacity_bytes - near)
         share = 1 - np.minimum(1.0, room / np.maximum(1.0, lists))
-        far = share * (kept.sum(axis=0) + WAIT_FOR_SUMS * accumulated.sum(axis=0))
+        are_asked_for = self._target.matrix_columns * Element.F32.size_bytes <= LINE
+        wait = 1.0 if are_asked_for else WAIT_FOR_SUMS
+        far = share * (kept.sum(axis=0) + wait * accumulated.sum(axis=0))
         return self._tier_seconds(self._target.shared_tiers[0], far, far)
 
     def _held_bytes(
