@@ -115,6 +115,10 @@ def test_vectors_are_the_processors(features: set[str], lanes: int, columns: int
     # Products take as many instructions for each number as everything else does.
     per_vector = [target.matrix_flops_per_second / target.vector_lanes for target in (shipped, found)]
     assert per_vector[0] == per_vector[1]
+    # With 16 registers panels are narrow, and none of the rates are those of the machine that was measured.
+    is_narrow = features & {"sse2"} and "avx512f" not in features
+    assert (found.fetching_operations > shipped.fetching_operations) == bool(is_narrow)
+    assert (found.tolerance > shipped.tolerance) == bool(is_narrow)
 
 
 def test_cache_sizes_are_what_the_system_tells(tmp_path: Path) -> None:
