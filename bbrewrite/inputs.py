@@ -261,8 +261,9 @@ def _converted(loaded: Array, element: Element, origin: str) -> GivenArray:
         raise _fault("array-type", f"{origin}: an integer of the array is not a value of {element}")
     if is_float and bool((np.isfinite(loaded) & ~np.isfinite(values)).any()):
         raise _fault("array-type", f"{origin}: a finite number of the array is too large for {element}")
-    is_exact = not is_float or np.array_equal(values.astype(np.float64), loaded.astype(np.float64), equal_nan=True)
-    return GivenArray(values, origin, "" if is_exact else str(loaded.dtype))
+    wide = np.longdouble if loaded.dtype.itemsize > np.dtype(np.float64).itemsize else np.float64
+    is_exact = not is_float or np.array_equal(values.astype(wide), loaded.astype(wide), equal_nan=True)
+    return GivenArray(values, origin, "" if is_exact else loaded.dtype.name)
 
 
 def _round_trips(values: Array, integers: Array) -> bool:

@@ -12,7 +12,10 @@ from bbrewrite.lang.layout import token_span
 
 _COMPARISONS = frozenset({"LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"})
 _INFIX = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "CARET", "AND", "OR"}) | _COMPARISONS
-_KEYWORDS = ("program", "index", "block", "input", "weight", "output", "assume", "def", "let")
+_KEYWORDS = (
+    *("program", "index", "block", "input", "weight", "output", "assume", "def", "let"),
+    *("repeat", "carry", "next"),
+)
 _STARTS = frozenset(word.upper() for word in _KEYWORDS)
 _WORDS = _STARTS | {"NAME", "MAP", "REDUCE", "BY", "AND", "OR", "NOT"}
 _VALUE = frozenset({"NUMBER", "NAME", "LEFT_BRACKET"})
@@ -45,8 +48,8 @@ def describe_unexpected(source: Source, before: Sequence[Token], token: Token, a
 
 
 def _begins_with_unknown_word(before: Sequence[Token], token: Token) -> bool:
-    """Whether two words begin the statement, as in a declaration, and the first is no keyword."""
-    return len(before) == 1 and before[0].type == "NAME" and token.type in _WORDS
+    """Whether two words begin the statement, or a word and a number, and the first is no keyword."""
+    return len(before) == 1 and before[0].type == "NAME" and token.type in _WORDS | {"NUMBER"}
 
 
 def _unknown_word(source: Source, word: Token) -> Diagnostic:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import source_hash
 from pathlib import Path
 
@@ -78,6 +79,12 @@ def noted(kind: str, key: str) -> bytes | None:
         return (cache_directory() / kind / key).read_bytes()
     except (OSError, ValueError):  # what was to be a key need not be a file's name
         return None
+
+
+def forget(kind: str, key: str) -> None:
+    """Keeps nothing under a key any more."""
+    with suppress(OSError):
+        (cache_directory() / kind / key).unlink()
 
 
 def _build(root: Path, entry: Path, product: str, build: Callable[[Path], None]) -> None:

@@ -11,11 +11,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bbrewrite.compiler_options import OPTIONS, OPTIONS_OF_GCC
-from bbrewrite.runtime.cache import content_key, note, noted
+from bbrewrite.runtime.cache import content_key, forget, note, noted
 from bbrewrite.runtime.compiler_file import CANDIDATES, compiler_file
 from bbrewrite.runtime.processor import processor_name
 
@@ -48,6 +48,7 @@ class Compiler:
 
     command: tuple[str, ...]
     version: str
+    is_remembered: bool = field(default=False, compare=False)  # it was not asked in this process
 
     def flags(self, extra: Sequence[str] = ()) -> tuple[str, ...]:
         """The options with which sources are compiled; they depend on nothing but the compiler and the host."""
@@ -79,6 +80,8 @@ class Compiler:
             full = os.strerror(errno.ENOSPC)
             if full in done.stderr:
                 raise OSError(errno.ENOSPC, full, str(product))
+            if self.is_remembered:
+                _check_again(self)
             first = next((line for line in done.stderr.splitlines() if "error" in line), f"exit code {done.returncode}")
             raise CompilationFailed(f"{self.command[0]} failed on {source}: {first}", done.stderr)
 
@@ -112,7 +115,24 @@ def _examined(command: tuple[str, ...]) -> Compiler:
     key = content_key("compiler", *command, told)
     known = noted(_SEEN, key) if told else None
     if known is not None:
-        return Compiler(command, known.decode())
+        return Compiler(command, known.decode(), is_remembered=True)
+    compiler = _tried(command)
+    if told:
+        note(_SEEN, key, compiler.version.encode())
+    return compiler
+
+
+def _check_again(compiler: Compiler) -> None:
+    """Raises CompilerMissing where a compiler that was remembered builds nothing any more, or is another one now: what
+    its file runs or needs may have changed, though the file has not.
+    """
+    forget(_SEEN, content_key("compiler", *compiler.command, compiler_file()))
+    if _tried(compiler.command).version != compiler.version:
+        raise CompilerMissing(f"the C++ compiler {compiler.command[0]} is another one than it was; please run it again")
+
+
+def _tried(command: tuple[str, ...]) -> Compiler:
+    """The compiler, which has built a library with OpenMP."""
     try:
         version = subprocess.run((*command, "--version"), capture_output=True, text=True, check=False).stdout
     except OSError as error:
@@ -129,8 +149,6 @@ def _examined(command: tuple[str, ...]) -> Compiler:
     except OSError as error:
         message = f"the C++ compiler {command[0]} cannot be tried, for want of temporary files: {error.strerror}"
         raise CompilerMissing(message) from None
-    if told:
-        note(_SEEN, key, version.encode())
     return compiler
 
 

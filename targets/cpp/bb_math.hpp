@@ -1,8 +1,8 @@
 // Scalar mathematics on float and double, as generated loops call it. Every float function but pow is straight-line code
 // that vectorises inside `#pragma omp simd` loops, and so are double exp, log, sigmoid, silu and gelu_tanh; the other
 // transcendental double functions call the C library. Infinities and NaN keep their meaning (no -ffast-math), results
-// below the smallest normal number may be zero, and the sign of a zero is not kept. Errors are a few units in the last
-// place, whatever the argument; tests/cpp/math.cpp states and checks them.
+// below the smallest normal number may be zero (of silu, where the sigmoid is), and the sign of a zero is not kept. Errors
+// are a few units in the last place, whatever the argument; tests/cpp/math.cpp states and checks them.
 //
 // The polynomials are minimax fits made for this file, with coefficients rounded to the working precision.
 #pragma once

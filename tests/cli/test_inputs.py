@@ -124,6 +124,8 @@ def test_arrays_of_a_suitable_type_are_converted(element: Element, array: np.nda
     [
         (Element.F32, np.array([0.1, np.nan], np.float64), "float64"),
         (Element.F16, np.array([0.1], np.float32), "float32"),
+        (Element.F32, np.array([0.1], ">f8"), "float64"),
+        (Element.F64, np.array([1], np.longdouble) / 3, np.dtype(np.longdouble).name),
         (Element.BF16, np.array([0.1], np.float16), "float16"),
         (Element.BF16, np.array([0.1], ml_dtypes.bfloat16), ""),
         (Element.F32, np.array([0.5, np.inf, np.nan], np.float64), ""),

@@ -61,6 +61,8 @@ FAULTY = {
     "non_ascii_name": _array("\u03c3[m] = s"),
     "semicolon": _array("A[m] = s;"),
     "misspelt_keyword": _array("ouptut A[m] = s"),
+    "misspelt_repeat": _array("repeet t:\n  A[m] = s"),
+    "misspelt_index": _array("indx 3"),
     "keyword_as_index": _array("A[not] = s"),
     "address_on_the_left": _array("A[m + 1] = s"),
     "empty_call": _array("A[m] = exp()"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,40 @@ def test_a_broken_compiler_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("CXX", str(_fake_compiler(tmp_path, "internal trouble")))
     with pytest.raises(CompilerMissing, match="cannot build a library: internal trouble"):
         find_compiler()
+
+
+# One that does not take the source.
+_ANOTHER = """\
+test "$1" = --version && echo another && exit 0
+case "$*" in *right.cpp*) exit 1;; esac
+exec c++ "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [("exit 1", "cannot build a library"), (_ANOTHER, "is another one than it was")],
+)
+def test_a_remembered_compiler_that_fails_is_looked_at_again(
+    other: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What a command runs may have changed though its file has not."""
+    inner, wrapper = tmp_path / "inner", tmp_path / "wrapper"
+    wrapper.write_text(f"#!/bin/sh\n. {inner}\n")
+    wrapper.chmod(0o755)
+    inner.write_text('exec c++ "$@"\n')
+    monkeypatch.setenv("CXX", str(wrapper))
+    monkeypatch.setenv("BBREWRITE_CACHE_DIR", str(tmp_path / "cache"))
+    source = tmp_path / "right.cpp"
+    source.write_text("int f() { return 1; }\n")
+    for is_remembered in (False, True):
+        monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/nowhere")  # as another process: within one it is found once
+        compiler = find_compiler()
+        assert compiler.is_remembered == is_remembered
+        compiler.build_library(source, tmp_path / "right.so", tmp_path)
+    inner.write_text(other)
+    with pytest.raises(CompilerMissing, match=message):
+        compiler.build_library(source, tmp_path / "right.so", tmp_path)
 
 
 def test_rejected_source_carries_the_diagnostics(tmp_path: Path) -> None:
