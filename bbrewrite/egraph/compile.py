@@ -57,7 +57,7 @@ _COMPARISONS = {
 _ROOT = "?it"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class CompiledRule:
     """One egglog rule: its engine name, the user's rule it counts for, and the text; the constructors without which it
     cannot match, and those of what it makes.

@@ -27,10 +27,8 @@ def possible_rules(
 ) -> tuple[tuple[CompiledRule, ...], frozenset[Constructor]]:
     """The rules, in order, that can match in a program of these constructors; and all that its terms can ever have."""
     met = set(constructors)
-    waiting = list(rules)
-    ready = [rule for rule in waiting if rule.needs <= met]
-    while ready:
-        met.update(*(rule.makes for rule in ready))
-        waiting = [rule for rule in waiting if rule not in ready]
-        ready = [rule for rule in waiting if rule.needs <= met]
-    return tuple(rule for rule in rules if rule not in waiting), frozenset(met)
+    known = -1
+    while known < len(met):
+        known = len(met)
+        met.update(*(rule.makes for rule in rules if rule.needs <= met))
+    return tuple(rule for rule in rules if rule.needs <= met), frozenset(met)

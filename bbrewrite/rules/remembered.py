@@ -6,38 +6,40 @@ What cannot be read or written is no fault: the rules are then parsed.
 
 from __future__ import annotations
 
-import os
 import pickle
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.spans import Source
 from bbrewrite.core.terms import Term
-from bbrewrite.resources import cache_directory, package_fingerprint
+from bbrewrite.resources import package_fingerprint
 from bbrewrite.rules.rules import Condition, Rule, RuleSet, Siblings
-from bbrewrite.runtime.cache import content_key
+from bbrewrite.runtime.cache import content_key, note, noted
+
+_KIND = "rules"
 
 
 def remembered_rules(sources: Sequence[Source], parse: Callable[[Sequence[Source]], RuleSet]) -> RuleSet:
     """What `parse` gives for these texts, from the cache where it was parsed before. Raises what `parse` raises."""
-    file = cache_directory() / "rules" / content_key(*(source.name for source in sources))
+    name = content_key(*(source.name for source in sources))
     key = content_key(package_fingerprint(), *(text for source in sources for text in (source.name, source.text)))
-    found = _read(file, key)
+    found = _read(name, key)
     if found is None:
         found = parse(sources)
         found = replace(found, rules=_SharedTerms().rules(found.rules))
-        _write(file, key, found)
+        _write(name, key, found)
     return found
 
 
-def _read(file: Path, key: str) -> RuleSet | None:
+def _read(name: str, key: str) -> RuleSet | None:
+    data = noted(_KIND, name)
+    if data is None:
+        return None
     try:
-        stored, rules, functions, operators, monoids, warnings = pickle.loads(file.read_bytes())
+        stored, rules, functions, operators, monoids, warnings = pickle.loads(data)
     except Exception:  # a file of another version, or a damaged one, raises anything
         return None
     if stored != key:
@@ -46,16 +48,10 @@ def _read(file: Path, key: str) -> RuleSet | None:
     return RuleSet(rules, table, warnings)
 
 
-def _write(file: Path, key: str, found: RuleSet) -> None:
+def _write(name: str, key: str, found: RuleSet) -> None:
     table = found.table
     parts = (dict(table.functions), dict(table.operators), dict(table.monoids))
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as unfinished:
-            pickle.dump((key, found.rules, *parts, found.warnings), unfinished, pickle.HIGHEST_PROTOCOL)
-        os.replace(unfinished.name, file)
-    except OSError:
-        return
+    note(_KIND, name, pickle.dumps((key, found.rules, *parts, found.warnings), pickle.HIGHEST_PROTOCOL))
 
 
 class _SharedTerms:

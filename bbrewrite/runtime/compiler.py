@@ -111,22 +111,27 @@ def _find(named: str, path: str) -> Compiler:
 
 def _examined(command: tuple[str, ...]) -> Compiler:
     """The compiler, once it was seen to build a library with OpenMP; of the same file that is not asked again."""
-    told = compiler_file()
-    key = content_key("compiler", *command, told)
-    known = noted(_SEEN, key) if told else None
+    key = _note_of(command)
+    known = noted(_SEEN, key) if key else None
     if known is not None:
         return Compiler(command, known.decode(), is_remembered=True)
     compiler = _tried(command)
-    if told:
+    if key:
         note(_SEEN, key, compiler.version.encode())
     return compiler
+
+
+def _note_of(command: tuple[str, ...]) -> str:
+    """The key under which a command's version is noted; "" where its file cannot be told."""
+    told = compiler_file()
+    return content_key("compiler", *command, told) if told else ""
 
 
 def _check_again(compiler: Compiler) -> None:
     """Raises CompilerMissing where a compiler that was remembered builds nothing any more, or is another one now: what
     its file runs or needs may have changed, though the file has not.
     """
-    forget(_SEEN, content_key("compiler", *compiler.command, compiler_file()))
+    forget(_SEEN, _note_of(compiler.command))
     if _tried(compiler.command).version != compiler.version:
         raise CompilerMissing(f"the C++ compiler {compiler.command[0]} is another one than it was; please run it again")
 

@@ -30,7 +30,7 @@ class PreparedWeight:
     tensor: Tensor
     transposed: bool
     element: Element  # of the packed matrix, a compute type or BF16
-    block: int = 0  # so many columns at a time begin a panel; 0 where it is packed as one matrix
+    block: int  # so many columns at a time begin a panel; 0 where it is packed as one matrix
 
 
 def prepared_weights(program: KernelProgram, table: OperatorTable) -> tuple[PreparedWeight, ...]:

@@ -32,7 +32,7 @@ from bbrewrite.plan.scheduling.promises import Promises
 from bbrewrite.plan.scheduling.scheduled import Scheduled
 from bbrewrite.plan.scheduling.spanning import may_span, of_single_rows, spanned
 from bbrewrite.plan.scheduling.split import repeats_work_along
-from bbrewrite.plan.scheduling.tried_sizes import COMBINATION_LIMIT, TriedSizes, columns
+from bbrewrite.plan.scheduling.tried_sizes import TriedSizes, columns
 from bbrewrite.plan.scheduling.two_launches import SHARED_UP_TO, SHARES, TwoLaunches, split_in_two
 
 # How many combinations of grid and loop order are refined by keeping values local.
@@ -88,8 +88,6 @@ class ScheduleSearch:
             of_single_rows(terms, self._typing, self._loops.extent) if machine.target.gpu is None else frozenset[str]()
         )
         self._sizes = TriedSizes(self._used, indices, machine, self._may_span, single)
-        # Where all combinations of sizes are tried for every nest, there is none left to descend to.
-        self._has_best_sizes = prod(len(options) or 1 for options in self._sizes.options) <= COMBINATION_LIMIT
         self._nests = JudgedNests(problem, self._sizes)
 
     def run(self) -> Scheduled:
@@ -299,7 +297,7 @@ class ScheduleSearch:
 
     def _with_block_sizes(self, choice: NestChoice) -> NestChoice:
         """The choice with the block sizes that descent along one index after another finds."""
-        if self._has_best_sizes:
+        if self._sizes.all_are_tried:
             return choice
         blocks, cost = self._sizes.descended(choice.costs, choice.blocks)
         return replace(choice, blocks=blocks, cost=cost)

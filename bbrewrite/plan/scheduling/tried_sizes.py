@@ -51,7 +51,10 @@ class TriedSizes:
         self._sizes = GPU_BLOCK_SIZES if machine.target.gpu else BLOCK_SIZES
         self._starts = tuple(self._starting_block(name) for name in used)
         self.options = [self._block_options(name) for name in used]
-        self._combinations = columns(self._coarse_combinations())
+        every = [options or [start] for start, options in zip(self._starts, self.options, strict=True)]
+        # Where all combinations are tried, `coarse` finds the best and none is left to descend to.
+        self.all_are_tried = prod(map(len, every)) <= COMBINATION_LIMIT
+        self._combinations = columns(list(product(*every)) if self.all_are_tried else self._coarse_combinations())
 
     def coarse(self, costs: NestCosts, further: int = 0) -> tuple[tuple[int, ...], Cost]:
         """The best coarse sizes, and their cost. The model may know so many further indices, which have no blocks."""
@@ -103,12 +106,7 @@ class TriedSizes:
             yield -(-extent // (blocks * self._machine.threads * columns)) * columns
 
     def _coarse_combinations(self) -> list[tuple[int, ...]]:
-        """All combinations of block sizes where they are few, or else of coarse ones; indices beyond the limit keep
-        their starting block.
-        """
-        every = [options or [start] for start, options in zip(self._starts, self.options, strict=True)]
-        if prod(map(len, every)) <= COMBINATION_LIMIT:
-            return list(product(*every))
+        """All combinations of coarse block sizes; indices beyond the limit keep their starting block."""
         choices: list[list[int]] = []
         total = 1
         for start, options in zip(self._starts, self.options, strict=True):
