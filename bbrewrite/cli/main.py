@@ -275,7 +275,7 @@ def check(**options: Any) -> None:
     default=1.5,
     show_default=True,
     metavar="SECONDS",
-    help="For each rule; shrinking a counterexample takes longer.",
+    help="For each rule; 50 instances and shrinking a counterexample may take longer.",
 )
 @click.option("--rule", metavar="NAME", help="Only this rule or monoid.")
 @click.option(

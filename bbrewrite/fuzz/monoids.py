@@ -18,6 +18,7 @@ from hypothesis.errors import HypothesisException
 
 from bbrewrite.core.operators import Monoid, OperatorTable
 from bbrewrite.core.types import BlockType
+from bbrewrite.fuzz.allowance import Allowance
 from bbrewrite.fuzz.drawing import NUMBERS
 from bbrewrite.fuzz.evaluate import Array, ExactDomain, evaluate_local
 from bbrewrite.fuzz.exact import UNDEFINED, UNKNOWN, are_equal
@@ -69,7 +70,7 @@ def test_monoid(monoid: Monoid, table: OperatorTable, budget: Budget) -> MonoidV
     """Tries the laws on random states until one fails, the number of instances or the time ends it."""
     start = time.process_time()
     shapes = _shapes(monoid, table)
-    deadline = start + budget.seconds
+    allowance = Allowance(budget.seconds)
     broken: list[BrokenLaw] = []
     tried = 0
 
@@ -78,7 +79,7 @@ def test_monoid(monoid: Monoid, table: OperatorTable, budget: Budget) -> MonoidV
     @given(st.data())
     def search(data: st.DataObject) -> None:
         nonlocal tried
-        if time.process_time() > deadline:
+        if allowance.is_spent(tried):
             return
         shape = data.draw(st.sampled_from(shapes))
         laws = _Laws(monoid, table, shape, _lengths(shape, data.draw))

@@ -22,6 +22,7 @@ from hypothesis.errors import HypothesisException
 
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.terms import Apply, Local, Number, Size
+from bbrewrite.fuzz.allowance import FEWEST, Allowance
 from bbrewrite.fuzz.drawing import draw_instance
 from bbrewrite.fuzz.evaluate import Evaluator, ExactDomain, Value, as_array, positions
 from bbrewrite.fuzz.exact import UNDEFINED, UNKNOWN, Nothing, are_equal, sign
@@ -33,7 +34,6 @@ from bbrewrite.rules.rules import Comparison, Condition, Fact, NotFree, Rule
 
 _ROUND = 250
 _MOST_PROPOSALS = 3
-_ENOUGH = 50  # instances and values on which a condition must hold before it is proposed
 _EXACT = ExactDomain()
 
 
@@ -155,17 +155,20 @@ class _Campaign:
         self._table = table
         self._budget = budget
         self._outcome = outcome
-        self._deadline = time.process_time() + budget.seconds
+        self._allowance = Allowance(budget.seconds)
 
     def run(self) -> None:
         """Rounds of instances, the first seeded as asked, while there is time."""
         number = self._budget.seed
-        while self._outcome.counterexample is None and time.process_time() < self._deadline:
+        while self._outcome.counterexample is None and not self._is_over():
             met = self._outcome.met
             self._round(number)
             number += 1
             if self._outcome.met >= self._budget.instances or self._outcome.met == met:
                 return
+
+    def _is_over(self) -> bool:
+        return self._allowance.is_spent(self._outcome.met)
 
     def _round(self, number: int) -> None:
         @seed(number)
@@ -184,7 +187,7 @@ class _Campaign:
 
         @st.composite
         def drawn(draw: st.DrawFn) -> tuple[Plan, Instance] | None:
-            if time.process_time() > self._deadline:
+            if self._is_over():
                 return None
             plan = draw(st.sampled_from(self._plans))
             return plan, draw_instance(draw, plan, is_general=False, loops_run=self._loops_run)
@@ -200,7 +203,7 @@ class _Campaign:
         failure = compare(plan, instance, self._table, outcome if searching else Outcome())
         if failure is not None:
             if searching:
-                self._deadline = time.process_time() + self._budget.shrinking
+                self._allowance = Allowance(self._budget.shrinking, fewest=0)
             outcome.counterexample = failure
             raise _Failure
 
@@ -333,7 +336,7 @@ def saving_conditions(claim: Claim, table: OperatorTable, budget: Budget) -> tup
             break
         extended = replace(claim, conditions=(*claim.conditions, condition))
         outcome = test_claim(extended, table, quick)
-        if outcome.counterexample is None and outcome.met >= _ENOUGH and sum(outcome.compared.values()) >= _ENOUGH:
+        if outcome.counterexample is None and outcome.met >= FEWEST and sum(outcome.compared.values()) >= FEWEST:
             implied = any(
                 isinstance(known, Fact) and isinstance(condition, Fact) and known.term == condition.term
                 for known in found
