@@ -7,7 +7,7 @@ through the very same stages with an empty rule set. Building and running kernel
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bbrewrite.candidates.assemble import assemble
@@ -30,8 +30,10 @@ from bbrewrite.plan.scheduling.schedules import KnownSchedules, Schedules
 from bbrewrite.plan.target import Target
 from bbrewrite.request import Request
 from bbrewrite.rules.rules import RuleSet
+from bbrewrite.runtime.library import default_threads
 from bbrewrite.timing import timed
 from bbrewrite.tuning.store import Winner, kept_winner, tuning_notes
+from bbrewrite.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -147,19 +149,20 @@ def fuse(request: Request, target: Target | None = None, bounds: Bounds | None =
         for part in unfused_parts
         for member in part.candidate.members
     }
-    found = cover(
-        blocks, lambda part: _fuse_part(request, part, target, alone), bounds, Alone(work, launch), machine.tolerance
-    )
+    processors = default_threads()
+    start = (_request_of(request, blocks), target, shared.schedules)
+    with Workers("bbrewrite.fusion:part_planner", start, processors) as workers:
+        plans = _PartPlans(request, target, alone, workers)
+        found, cover_ms = timed(
+            lambda: cover(blocks, plans, bounds, Alone(work, launch), machine.tolerance, looks_ahead=processors > 1)
+        )
     fused = _assembled(blocks, found)
     if request.rules.rules:
         fused = _with_note_if_alike(fused, unfused)
-    fusion = Fusion(request, unfused, fused, SaturationReport(0, 0, 0, "saturated", {}), 0.0, 0.0, None, None, found)
-    return replace(
-        fusion,
-        saturation=united_reports([part.saturation for part in fusion.classes]),
-        saturate_ms=sum(part.saturate_ms for part in fusion.classes),
-        extract_ms=sum(part.extract_ms for part in fusion.classes),
-    )
+    # Processes that plan side by side take less time than all of them together.
+    saturate_ms = cover_ms * plans.share_of_saturation
+    fusion = Fusion(request, unfused, fused, united_reports([]), saturate_ms, cover_ms - saturate_ms, cover=found)
+    return replace(fusion, saturation=united_reports([part.saturation for part in fusion.classes]))
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,10 @@ class _UnfusedPlans:
         """The definitions of a program that names all its extents, each a candidate of its own."""
         return cover(program, self._planned, Bounds(0, 1))
 
-    def _planned(self, definition: BlockProgram) -> Fusion:
+    def _planned(self, definitions: Sequence[BlockProgram]) -> list[Fusion]:
+        return [self._one(definition) for definition in definitions]
+
+    def _one(self, definition: BlockProgram) -> Fusion:
         key = class_key(definition)
         if key not in self._planned_before:
             request = _request_of(self._request, definition)
@@ -199,9 +205,68 @@ def _assembled(program: BlockProgram, parts: Sequence[Chosen[Fusion]]) -> Plan:
     return assemble(program, [(chosen.candidate, chosen.planned.fused) for chosen in parts])
 
 
-def _fuse_part(request: Request, part: BlockProgram, target: Target | None, unfused: _UnfusedPlans) -> Fusion:
-    """The fusion of a candidate's own program."""
-    return _fuse_whole(_request_of(request, part), target, unfused.of(part), unfused.shared)
+@dataclass(frozen=True)
+class _PartPlan:
+    """What planning a candidate gives that its request and its unfused plan do not."""
+
+    fused: Plan
+    saturation: SaturationReport
+    saturate_ms: float
+    extract_ms: float
+    graph: FrozenGraph | None
+    winner: Winner | None
+
+
+type _Part = tuple[BlockProgram, Plan]  # a candidate's own program and its unfused plan
+
+
+class _PartPlans:
+    """Plans candidates, several at a time where other processes help."""
+
+    def __init__(self, request: Request, target: Target | None, unfused: _UnfusedPlans, workers: Workers) -> None:
+        self._request = request
+        self._unfused = unfused
+        self._here = _planner_of_parts(request, target, unfused.shared)
+        self._workers = workers
+        self._saturate_ms = 0.0
+        self._extract_ms = 0.0
+
+    def __call__(self, programs: Sequence[BlockProgram]) -> list[Fusion]:
+        """The fusions of candidates' own programs."""
+        parts: dict[int, _Part] = {n: (program, self._unfused.of(program)) for n, program in enumerate(programs)}
+        longest_first = sorted(parts, key=lambda number: len(programs[number].definitions), reverse=True)
+        plans = self._workers.results([parts[number] for number in longest_first], self._here)
+        self._saturate_ms += sum(plan.saturate_ms for plan in plans)
+        self._extract_ms += sum(plan.extract_ms for plan in plans)
+        found = dict(zip(longest_first, plans, strict=True))
+        return [self._fusion(*parts[number], found[number]) for number in parts]
+
+    @property
+    def share_of_saturation(self) -> float:
+        """How much of the time went into saturation rather than extraction."""
+        return self._saturate_ms / (self._saturate_ms + self._extract_ms)
+
+    def _fusion(self, program: BlockProgram, unfused: Plan, plan: _PartPlan) -> Fusion:
+        times = (plan.saturate_ms, plan.extract_ms)
+        request = _request_of(self._request, program)
+        return Fusion(request, unfused, plan.fused, plan.saturation, *times, plan.graph, plan.winner)
+
+
+def part_planner(start: tuple[Request, Target | None, KnownSchedules]) -> Callable[[_Part], _PartPlan]:
+    """What plans candidates in another process, from a request for the whole program."""
+    request, target, schedules = start
+    return _planner_of_parts(request, target, _Shared(schedules, PreparedEngines(request.blocks)))
+
+
+def _planner_of_parts(request: Request, target: Target | None, shared: _Shared) -> Callable[[_Part], _PartPlan]:
+    @rare_collections()
+    def plan(part: _Part) -> _PartPlan:
+        program, unfused = part
+        found = _fuse_whole(_request_of(request, program), target, unfused, shared)
+        times = (found.saturate_ms, found.extract_ms)
+        return _PartPlan(found.fused, found.saturation, *times, found.graph, found.winner)
+
+    return plan
 
 
 def _request_of(request: Request, part: BlockProgram) -> Request:

@@ -5,7 +5,8 @@ past an atom, and whether it is kept whole, is decided once for each kind: class
 factor of two are of one kind. So the number of plans depends on how many kinds of operators stand side by side, not on
 how many operators there are. Where launches cost more than all work, as many neighbours as may be are planned together
 first: one kernel that takes no longer than two launches is better than any two. Everything is counted, nothing timed:
-one program always has one cover.
+one program always has one cover. So that many candidates can be planned at once, the search may look ahead: it walks
+through the program as if what is not planned yet were as good as can be, and notes what it asks for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Protocol
 
 from bbrewrite.candidates.graph import OperatorGraph
 from bbrewrite.candidates.order import Atom, atoms_in_order
-from bbrewrite.candidates.subprogram import Candidate, kind_key, make_candidate
+from bbrewrite.candidates.subprogram import Candidate, make_candidate
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.target import TOLERANCE
@@ -55,81 +56,120 @@ class Chosen[P: Planned]:
     planned: P
 
 
+@dataclass(frozen=True)
+class _Worth:
+    """What the search reads of a candidate's plan."""
+
+    seconds: float
+    kernels: int
+
+
+# What is not planned yet is taken for as good as can be while the search looks ahead.
+_HOPED_FOR = _Worth(0.0, 1)
+
+
 def cover[P: Planned](
     program: BlockProgram,
-    plan: Callable[[BlockProgram], P],
+    plan: Callable[[Sequence[BlockProgram]], Sequence[P]],
     bounds: Bounds | None = None,
     alone: Alone | None = None,
     tolerance: float = TOLERANCE,
+    looks_ahead: bool = False,
 ) -> tuple[Chosen[P], ...]:
     """Candidates for every definition that an output needs, in an order in which they can run. Times nearer than
     `tolerance` are taken for equal.
+
+    `plan` is called for one candidate after another; if the search looks ahead, which changes nothing in the cover,
+    first for many at once, a few of which may turn out not to be needed.
     """
-    return _Search(program, plan, bounds or Bounds(), alone, tolerance).run()
+    return _Search(program, plan, bounds or Bounds(), alone, tolerance, looks_ahead).run()
 
 
 class _Search[P: Planned]:
     def __init__(
         self,
         program: BlockProgram,
-        plan: Callable[[BlockProgram], P],
+        plan: Callable[[Sequence[BlockProgram]], Sequence[P]],
         bounds: Bounds,
         alone: Alone | None,
         tolerance: float,
+        looks_ahead: bool,
     ) -> None:
         self._alone = alone
         self._tolerance = tolerance
+        self._looks_ahead = looks_ahead
         self._program = program
         self._plan = plan
         self._bounds = bounds
         self._graph = OperatorGraph.of(program)
+        self._atoms = atoms_in_order(self._graph, bounds.definitions)
+        self._candidates: dict[tuple[int, ...], Candidate] = {}
         self._planned: dict[object, P] = {}  # by class
+        # Of one walk through the atoms:
         self._grows: dict[object, bool] = {}  # by kind of the neighbours together
         self._whole: dict[object, bool] = {}  # by kind: whether it is no worse than its atoms and pairs
+        self._asked: set[object] = set()  # classes that decisions needed
+        self._missing: dict[object, Candidate] = {}  # by class: what a look ahead would have planned
+        self._guessed: set[object] = set()  # kinds of which it was guessed whether they grow
+        self._has_guessed = False  # where candidates begin
 
     def run(self) -> tuple[Chosen[P], ...]:
-        found: list[Chosen[P]] = []
-        atoms = atoms_in_order(self._graph, self._bounds.definitions)
+        while self._looks_ahead:
+            self._cover()
+            missing = self._missing
+            self._looks_ahead = bool(missing)
+            if missing:
+                self._planned.update(zip(missing, self._plan([c.program for c in missing.values()]), strict=True))
+        return tuple(Chosen(candidate, self._planned[candidate.key]) for candidate in self._cover())
+
+    def _cover(self) -> list[Candidate]:
+        self._grows, self._whole, self._missing = {}, {}, {}
+        self._asked, self._guessed = set(), set()
+        found: list[Candidate] = []
         for island in self._graph.islands:
             if len(island) <= self._bounds.whole:
-                found.append(self._chosen(self._candidate(sorted(island))))
+                whole = self._candidate(sorted(island))
+                self._worth(whole)
+                found.append(whole)
             else:
-                found += self._cut([atom for atom in atoms if atom[0] in island])
-        return tuple(found)
+                found += self._cut([atom for atom in self._atoms if atom[0] in island])
+        return found
 
-    def _cut(self, atoms: Sequence[Atom]) -> list[Chosen[P]]:
+    def _cut(self, atoms: Sequence[Atom]) -> list[Candidate]:
         """Candidates for atoms in this order."""
-        found: list[Chosen[P]] = []
+        found: list[Candidate] = []
+        self._has_guessed = False
         waiting = list(atoms)
         while waiting:
-            once = self._launched_once(waiting)
-            if once is not None:
-                run, whole = once
-                found.append(whole)
+            run = self._launched_once(waiting)
+            if run:
+                found.append(self._joined(run))
             else:
                 run = waiting[:1]
                 while len(run) < len(waiting) and self._may_grow(run, waiting[len(run)]):
                     run.append(waiting[len(run)])
-                found += self._settled(run)
+                # Where candidates begin has to be known, or many that are large would be planned for nothing.
+                found += [] if self._has_guessed else self._settled(run)
             waiting = waiting[len(run) :]
         return found
 
-    def _launched_once(self, atoms: Sequence[Atom]) -> tuple[list[Atom], Chosen[P]] | None:
-        """As many of the first atoms as one candidate may have, and the candidate, where it is one kernel that takes no
-        longer than two launches: whatever is cut takes longer. None otherwise; most often what they take alone tells.
+    def _launched_once(self, atoms: Sequence[Atom]) -> list[Atom]:
+        """As many of the first atoms as one candidate may have, where that is one kernel that takes no longer than two
+        launches: whatever is cut takes longer. None otherwise; most often what they take alone tells.
         """
         if self._alone is None:
-            return None
+            return []
         run: list[Atom] = []
         for atom in atoms:
             if run and (not self._has_room(run, atom) or self._nearest(run, atom) is None):
                 break
             run.append(atom)
         if len(run) == 1 or sum(self._alone.work[member] for atom in run for member in atom) > self._alone.launch:
-            return None
-        whole = self._chosen(self._joined(run))
-        plan = whole.planned.fused
-        return (run, whole) if len(plan.kernels.kernels) == 1 and plan.seconds <= 2 * self._alone.launch else None
+            return []
+        if self._has_guessed:
+            return run
+        worth = self._worth(self._joined(run))
+        return run if worth.kernels == 1 and worth.seconds <= 2 * self._alone.launch else []
 
     def _has_room(self, run: Sequence[Atom], atom: Atom) -> bool:
         return sum(map(len, run)) + len(atom) <= self._bounds.definitions
@@ -147,20 +187,24 @@ class _Search[P: Planned]:
         if not self._graph.is_convex([*near, *atom]):
             near = [member for between in run[place:] for member in between]
         together = self._candidate([*near, *atom])
-        kind = kind_key(together.program)
+        kind = together.kind
         if kind not in self._grows:
-            apart = [self._chosen(self._candidate(near)), self._chosen(self._candidate(atom))]
-            self._grows[kind] = self._is_no_worse(self._chosen(together), apart)
+            apart = [self._candidate(near), self._candidate(atom)]
+            self._grows[kind] = self._is_no_worse(together, apart)
+            if any(part.key in self._missing for part in (together, *apart)):
+                self._guessed.add(kind)
+        self._has_guessed |= kind in self._guessed
         return self._grows[kind]
 
-    def _settled(self, run: list[Atom]) -> list[Chosen[P]]:
+    def _settled(self, run: list[Atom]) -> list[Candidate]:
         """A run as one candidate; where its plan is worse than those of its atoms and pairs of them, its halves if
         theirs are better.
         """
-        whole = self._chosen(self._joined(run))
+        whole = self._joined(run)
+        self._worth(whole)
         if len(run) <= 2:
             return [whole]
-        kind = kind_key(whole.candidate.program)
+        kind = whole.kind
         if kind not in self._whole:
             self._whole[kind] = self._is_no_worse(whole, self._parts(run))
         if self._whole[kind]:
@@ -168,16 +212,15 @@ class _Search[P: Planned]:
         halves = [*self._settled(run[: len(run) // 2]), *self._settled(run[len(run) // 2 :])]
         return [whole] if self._is_no_worse(whole, halves) else halves
 
-    def _parts(self, run: list[Atom]) -> Sequence[Chosen[P]]:
-        """The fastest parts of a run of one atom or two each, of pairs those that were planned already."""
-        fastest: list[tuple[float, list[Chosen[P]]]] = [(0.0, [])]
+    def _parts(self, run: list[Atom]) -> Sequence[Candidate]:
+        """The fastest parts of a run of one atom or two each, of pairs those that were asked for already."""
+        fastest: list[tuple[float, list[Candidate]]] = [(0.0, [])]
         for end in range(1, len(run) + 1):
-            single = self._chosen(self._joined(run[end - 1 : end]))
-            options = [(end - 1, single)]
+            options = [(end - 1, self._joined(run[end - 1 : end]))]
             pair = self._joined(run[end - 2 : end]) if end > 1 else None
-            if pair is not None and pair.key in self._planned:
-                options.append((end - 2, self._chosen(pair)))
-            splits = [(fastest[s][0] + part.planned.fused.seconds, [*fastest[s][1], part]) for s, part in options]
+            if pair is not None and pair.key in self._asked:
+                options.append((end - 2, pair))
+            splits = [(fastest[s][0] + self._worth(part).seconds, [*fastest[s][1], part]) for s, part in options]
             fastest.append(min(splits, key=lambda split: split[0]))
         return fastest[-1][1]
 
@@ -185,17 +228,27 @@ class _Search[P: Planned]:
         return self._candidate([member for atom in run for member in atom])
 
     def _candidate(self, members: Sequence[int]) -> Candidate:
-        return make_candidate(self._program, self._graph, members)
+        key = tuple(members)
+        if key not in self._candidates:
+            self._candidates[key] = make_candidate(self._program, self._graph, members)
+        return self._candidates[key]
 
-    def _chosen(self, candidate: Candidate) -> Chosen[P]:
+    def _worth(self, candidate: Candidate) -> _Worth:
+        """What a candidate's plan comes to, which is made now if it has to be."""
+        self._asked.add(candidate.key)
         if candidate.key not in self._planned:
-            self._planned[candidate.key] = self._plan(candidate.program)
-        return Chosen(candidate, self._planned[candidate.key])
+            if self._looks_ahead:
+                self._missing[candidate.key] = candidate
+                return _HOPED_FOR
+            (self._planned[candidate.key],) = self._plan([candidate.program])
+        plan = self._planned[candidate.key].fused
+        return _Worth(plan.seconds, len(plan.kernels.kernels))
 
-    def _is_no_worse(self, whole: Chosen[P], parts: Sequence[Chosen[P]]) -> bool:
+    def _is_no_worse(self, whole: Candidate, parts: Sequence[Candidate]) -> bool:
         """Whether one plan is faster than several, or as fast as far as the model tells, with fewer kernels."""
-        seconds = sum(part.planned.fused.seconds for part in parts)
-        kernels = sum(len(part.planned.fused.kernels.kernels) for part in parts)
-        plan = whole.planned.fused
-        fewer = len(plan.kernels.kernels) < kernels
-        return plan.seconds <= seconds * (1 + self._tolerance) if fewer else plan.seconds < seconds
+        apart = [self._worth(part) for part in parts]
+        together = self._worth(whole)
+        seconds = sum(part.seconds for part in apart)
+        if together.kernels < sum(part.kernels for part in apart):
+            return together.seconds <= seconds * (1 + self._tolerance)
+        return together.seconds < seconds

@@ -41,18 +41,19 @@ class Candidate:
         """What candidates of one class have in common: everything but names outside."""
         return class_key(self.program)
 
+    @cached_property
+    def kind(self) -> object:
+        """What classes have in common whose extents are alike: each is taken for the power of two below it."""
+        indices = self.program.indices
+        rounded = [replace(i, extent=i.extent and 1 << (i.extent.bit_length() - 1)) for i in indices]
+        return class_key(replace(self.program, indices=IndexTable.of(rounded)))
+
 
 def class_key(program: BlockProgram) -> object:
     """What programs under canonical names have in common that are planned alike; equality alone leaves out which block
     sizes are the user's.
     """
     return (program, tuple(index.block_is_fixed for index in program.indices))
-
-
-def kind_key(program: BlockProgram) -> object:
-    """What classes have in common whose extents are alike: each is taken for the power of two below it."""
-    rounded = [replace(i, extent=i.extent and 1 << (i.extent.bit_length() - 1)) for i in program.indices]
-    return class_key(replace(program, indices=IndexTable.of(rounded)))
 
 
 def make_candidate(program: BlockProgram, graph: OperatorGraph, members: Iterable[int]) -> Candidate:

@@ -55,7 +55,7 @@ def covered(most_fused: int, work: float, is_known: bool = True) -> tuple[list[i
         return Outcome(Kernels((None,) * kernels), kernels + work * size)
 
     alone = Alone(dict.fromkeys(range(COUNT), work), 1.0) if is_known else None
-    found = cover(blocks, plan, Bounds(0, 5), alone)
+    found = cover(blocks, lambda parts: list(map(plan, parts)), Bounds(0, 5), alone)
     return [len(chosen.candidate.members) for chosen in found], planned
 
 

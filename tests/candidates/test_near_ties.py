@@ -26,4 +26,4 @@ def test_candidates_grow_as_far_as_times_are_not_told_apart(longer: float, toler
         size = len(part.definitions)
         return Outcome(Kernels((None,)), size * (1 + longer * (size > 1)))
 
-    assert len(cover(blocks, plan, Bounds(0, COUNT), None, tolerance)) == kernels
+    assert len(cover(blocks, lambda parts: list(map(plan, parts)), Bounds(0, COUNT), None, tolerance)) == kernels
