@@ -10,11 +10,12 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from threading import Thread
 from types import MappingProxyType
@@ -112,8 +113,9 @@ class _Worker:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.runs = False
-        self.process.stdin.write(self._unsent + task)
-        self.process.stdin.flush()
+        with _broken_pipes_as_errors():
+            self.process.stdin.write(self._unsent + task)
+            self.process.stdin.flush()
         self._unsent = b""
         is_done, found = pickle.load(self.process.stdout)
         self.runs = True
@@ -123,7 +125,20 @@ class _Worker:
 
     def end(self) -> None:
         self.process.kill()
-        self.process.communicate()
+        with _broken_pipes_as_errors():
+            self.process.communicate()
+
+
+@contextmanager
+def _broken_pipes_as_errors() -> Generator[None]:
+    """For this thread, as they are for Python by itself; a command that nobody listens to is ended by them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+    try:
+        yield
+    finally:
+        if signal.SIGPIPE in signal.sigpending():
+            signal.sigwait({signal.SIGPIPE})
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Pickler(pickle.Pickler):

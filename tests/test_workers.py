@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from time import sleep
 
 import pytest
 
@@ -16,24 +15,27 @@ from tests import worker_tasks
 
 TASKS = range(20)
 UNGUARDED = """
+import signal
 from bbrewrite.workers import Workers
 from tests import worker_tasks
+signal.signal(signal.SIGPIPE, {on_broken_pipe})
 print("main")
-with Workers("tests.worker_tasks:adding", 100, 2) as workers:
-    print([total for total, _ in workers.results(list(range(20)), worker_tasks.adding(100))])
+with Workers("tests.worker_tasks:{maker}", 100, 2) as workers:
+    for _ in range(3):
+        found = workers.results(list(range(20)), worker_tasks.adding_slowly(100))
+    print([total for total, _ in found])
+try:
+    with Workers("tests.worker_tasks:adding", bytes(10**7), 2) as workers:
+        workers.results(list(range(20)), [].index)
+except ValueError:
+    print("an error while much is still to be read")
 """
-
-
-def add_slowly(task: int) -> tuple[int, int]:
-    """What is done here, so that other processes have the time to do something."""
-    sleep(0.05)
-    return 100 + task, os.getpid()
 
 
 def by_several(workers: Workers, tasks: Sequence[int]) -> list[int]:
     """What tasks come to where other processes had a part in it; on a busy machine they start late."""
     for _ in range(100):
-        found = workers.results(tasks, add_slowly)
+        found = workers.results(tasks, worker_tasks.adding_slowly(100))
         if len({process for _, process in found}) > 1:
             return [total for total, _ in found]
     pytest.fail("no other process did anything")
@@ -88,11 +90,15 @@ def test_processes_end_with_what_they_were_started_for() -> None:
     assert all(process.returncode is not None for process in running)
 
 
-def test_a_script_is_not_run_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("maker", ["adding", "ending"])
+@pytest.mark.parametrize("on_broken_pipe", ["signal.SIG_IGN", "signal.SIG_DFL"])
+def test_a_script_is_not_run_again_and_runs_to_its_end(tmp_path: Path, maker: str, on_broken_pipe: str) -> None:
+    """As a program that guards nothing, and as a command that a broken pipe ends."""
     script = tmp_path / "script.py"
-    script.write_text(UNGUARDED)
+    script.write_text(UNGUARDED.format(maker=maker, on_broken_pipe=on_broken_pipe))
     root = Path(__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     found = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, env=environment)
-    assert found.stdout == f"main\n{[100 + task for task in TASKS]}\n"
+    last = "an error while much is still to be read"
+    assert found.stdout == f"main\n{[100 + task for task in TASKS]}\n{last}\n"
     assert not found.stderr

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from time import sleep
 
 
 def adding(number: int) -> Callable[[int], tuple[int, int]]:
     """Adds a number, and says in which process."""
     return lambda other: (number + other, os.getpid())
+
+
+def adding_slowly(number: int) -> Callable[[int], tuple[int, int]]:
+    """Adds a number so slowly that other processes have the time to do something."""
+
+    def add(other: int) -> tuple[int, int]:
+        sleep(0.02)
+        return number + other, os.getpid()
+
+    return add
 
 
 def printing(number: int) -> Callable[[int], tuple[int, int]]:
