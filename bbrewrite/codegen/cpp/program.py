@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bbrewrite.codegen.cpp.copied_weights import without_copied_weights
 from bbrewrite.codegen.cpp.kernels import KernelFunction
 from bbrewrite.codegen.cpp.prepared import PreparedWeight, prepared_weights
 from bbrewrite.codegen.cpp.shared import KernelPrinter
@@ -95,6 +96,7 @@ def print_programs(
     entry_names = [names.fresh(f"bb_{program.name}") for program in programs]
     functions = FunctionPrinter(table, names)
     assert not (prepare and fallback), "the unfused form takes weights as they are"
+    programs = [without_copied_weights(program, table) if prepare else program for program in programs]
     weights = [prepared_weights(program, table) if prepare else () for program in programs]
     printer = KernelPrinter(table, functions, names)
     kernels = [

@@ -23,10 +23,12 @@ def without_views(kernel: Kernel) -> Kernel:
         for name, read in views(kernel.body, tensors).items()
         if read.tensor not in written and is_row_contiguous(read, tensors[read.tensor], kernel.indices)
     }
-    return replace(kernel, body=_replaced(kernel.body, found)) if found else kernel
+    return replace(kernel, body=with_reads(kernel.body, found)) if found else kernel
 
 
-def _replaced(body: tuple[Statement, ...], found: Mapping[str, Read]) -> tuple[Statement, ...]:
+def with_reads(body: tuple[Statement, ...], found: Mapping[str, Read]) -> tuple[Statement, ...]:
+    """The statements with these local blocks read where they are used, and not made."""
+
     def leaf(term: Term) -> Term:
         return found.get(term.name, term) if isinstance(term, Local) else term
 
@@ -34,7 +36,7 @@ def _replaced(body: tuple[Statement, ...], found: Mapping[str, Read]) -> tuple[S
     for statement in body:
         match statement:
             case Loop(_, inner):
-                inside = _replaced(inner, found)
+                inside = with_reads(inner, found)
                 result += (replace(statement, body=inside),) if inside else ()
             case Let(target) if target.name in found:
                 pass

@@ -23,7 +23,7 @@ def views(body: tuple[Statement, ...], tensors: Mapping[str, Tensor]) -> Mapping
         if not isinstance(statement, Store):
             assigned[statement.target.name] += 1
         match statement:
-            case Let(target, Read(tensor) as read) if _is_held_as_stored(tensors[tensor]):
+            case Let(target, Read(tensor) as read) if is_held_as_stored(tensors[tensor]):
                 loads[target.name] = (read, loops)
             case _:
                 for leaf in walk(statement.expression):
@@ -36,7 +36,8 @@ def views(body: tuple[Statement, ...], tensors: Mapping[str, Tensor]) -> Mapping
     }
 
 
-def _is_held_as_stored(tensor: Tensor) -> bool:
+def is_held_as_stored(tensor: Tensor) -> bool:
+    """Whether a local block has a tensor's elements as they are in memory."""
     return tensor.element.is_float and tensor.element is tensor.element.compute_type
 
 
