@@ -165,10 +165,10 @@ namespace detail {
 
 // Whether caches keep k rows of a panel where they lie. Rows at a distance that a large power of two divides share few
 // places there: no more than a cache of this size has of them. Processors with narrower vectors have smaller caches.
+constexpr size_t near_cache = BB_VECTOR_BYTES == 64 ? 1 << 20 : 1 << 18;
 template <class T> bool stays_in_caches(long ldb, long k) {
-  constexpr size_t cache = BB_VECTOR_BYTES == 64 ? 1 << 20 : 1 << 18;
   const size_t step = size_t(ldb) * sizeof(T);
-  return size_t(k) * (step & -step) <= cache;
+  return size_t(k) * (step & -step) <= near_cache;
 }
 
 // B as it lies in memory; the last panel, if it is not full, is packed before it is used.
@@ -228,6 +228,32 @@ template <class S>
 BB_INLINE void dot_prepared_add(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long depth, long p0, long j0, long m, long n, long k) {
   detail::dot_prepared<S>(c, ldc, a, lda, b, depth, p0, j0, m, n, k, true);
+}
+
+namespace detail {
+
+// Where a row of a panel is more than a line, a panel comes in time as it is: its rows are read one after another.
+template <class S>
+void dot_kept(
+    sum_t<S>* c, long ldc, const S* a, long lda, const S* b, size_t all, long m, long n, long k, bool add) {
+  if (panel_lines == 1 && !is_widened<S> && all * sizeof(S) >= near_cache)
+    return dot_prepared<S>(c, ldc, a, lda, b, k, 0, 0, m, n, k, add);
+  dot<S>(c, ldc, a, lda, b, packed_rows<S>(k), 0, m, n, k, add);
+}
+
+}  // namespace detail
+
+// The products for an operand that was packed for other rows already. It lies among `all` elements that are used one after
+// another: tiles ask for the next panel where the nearest caches cannot hold so many.
+template <class S>
+BB_INLINE void dot_kept_set(
+    sum_t<S>* c, long ldc, const S* a, long lda, const S* b, size_t all, long m, long n, long k) {
+  detail::dot_kept<S>(c, ldc, a, lda, b, all, m, n, k, false);
+}
+template <class S>
+BB_INLINE void dot_kept_add(
+    sum_t<S>* c, long ldc, const S* a, long lda, const S* b, size_t all, long m, long n, long k) {
+  detail::dot_kept<S>(c, ldc, a, lda, b, all, m, n, k, true);
 }
 
 }  // namespace bb

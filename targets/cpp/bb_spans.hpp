@@ -3,8 +3,7 @@
 // who works on it. Products leave out what a tile of rows does not need.
 #pragma once
 
-#include "bb_pack.hpp"
-#include "bb_tile.hpp"
+#include "bb_dot.hpp"
 
 namespace bb {
 
@@ -44,6 +43,13 @@ BB_INLINE Span joined_spans(const int64_t* begin, const int64_t* past, long rows
   return all;
 }
 
+// Whether every row needs all columns, as in most blocks beside a mask's edge.
+BB_INLINE bool all_are_whole(const int64_t* begin, const int64_t* past, long rows, long columns) {
+  bool whole = true;
+  for (long i = 0; i < rows; ++i) whole &= begin[i] <= 0 && past[i] >= columns;
+  return whole;
+}
+
 // A tile of rows against a panel of whole vectors, of which `columns` are wanted.
 template <class S>
 BB_INLINE void spanned_tile(
@@ -76,6 +82,7 @@ template <class S>
 void dot_wanted(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, const int64_t* begin, const int64_t* past, long m, long n,
     long k, bool add) {
+  if (all_are_whole(begin, past, m, n)) return dot<S>(c, ldc, a, lda, b, packed_rows<S>(k), 0, m, n, k, add);
   const auto tile = [&](const S* panel, long width, long j, long columns, long i, long rows, Span span)
       __attribute__((always_inline)) {
     if (span.begin >= span.past) return;
@@ -92,6 +99,7 @@ template <class S>
 void dot_terms(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, const int64_t* begin, const int64_t* past, long m, long n,
     long k, bool add) {
+  if (all_are_whole(begin, past, m, k)) return dot<S>(c, ldc, a, lda, b, packed_rows<S>(k), 0, m, n, k, add);
   const auto tile = [&](const S* panel, long width, long j, long columns, long i, long rows, Span span)
       __attribute__((always_inline)) {
     const bool none = span.begin >= span.past;

@@ -209,16 +209,16 @@ void panel(sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, lo
 
 // All rows against a full panel of a matrix in main memory. Tile after tile asks for some of the panel `ahead`, so that
 // memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums: for some
-// lines of every row or, where a row is one line, for that of some rows, now and then. With `packed`, which has room for
-// the panel, the first tile packs it for the others.
+// lines of every row or, where a row is one line, for that of some rows: now and then or, if they are few, at once. With
+// `packed`, which has room for the panel, the first tile packs it for the others.
 template <class S>
 void full_panel(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, S* packed, long m, long k, bool add, long ahead) {
   constexpr int V = panel_vectors, W = Vector<sum_t<S>>::width, G = panel_group<S>, L = panel_lines;
-  constexpr long rows_ahead = 16, most_asking = 8;
+  constexpr long rows_ahead = 16, most_asking = 8, most_at_once = 8;
   const long tiles = (m + tile_rows(V) - 1) / tile_rows(V), first = packed && tiles > 1 ? 1 : 0;
   const long asking = tiles - first, share = asking == 1 ? L : asking < L ? (L + 1) / 2 : 1;
-  const long period = asking < most_asking ? asking : most_asking;
+  const long period = asking < most_asking ? asking : most_asking, stretch = (k / G + period - 1) / period;
   const uintptr_t step = uintptr_t(ldb) * G * sizeof(S);
   uintptr_t soon = address(b, ahead);
   for (long t = 0, asked = 0; t < tiles; ++t) {
@@ -230,10 +230,13 @@ void full_panel(
       b = packed;
       ldb = V * W;
     } else if constexpr (L == 1) {
-      if (asked == period) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
+      if (asked < period && stretch <= most_at_once) {
+        for (long i = 0; i < stretch; ++i) prefetch<2>(soon + uintptr_t(i) * step);
+        tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add), ++asked;
+      } else if (asked == period) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
       else if (period == 1) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<1>{soon, step}), ++asked;
       else tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, AskingSeldom{soon, step, period}), ++asked;
-      soon += uintptr_t((k / G + period - 1) / period) * step;
+      soon += uintptr_t(stretch) * step;
     } else {
       if (asked >= L) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
       else if (share == L) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<L>{soon, step});

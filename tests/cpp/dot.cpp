@@ -86,9 +86,10 @@ template <class S> static void product(long m, long n, long k, long gap) {
   fill(b, b_size);
   bb::pack_kn(packed, b, ldb, k, n);
   S* panel = other_memory.take<S>(bb::packed_size<S>(k, n < bb::panel_width<S> ? n : bb::panel_width<S>));
-  for (int way = 0; way < 6; ++way) {
-    const int add = way & 1, unpacked = way & 2, in_passing = way & 4;
-    if (way > 1 && bb::panel_group<S> > 1) break;
+  for (int way = 0; way < 8; ++way) {
+    const bool kept_far = way > 5;  // packed earlier, among more than the nearest caches hold
+    const int add = way & 1, unpacked = !kept_far && way & 2, in_passing = !kept_far && way & 4;
+    if ((unpacked || in_passing) && bb::panel_group<S> > 1) continue;
     for (size_t i = 0; i < c_size; ++i) c[i] = long(i % ldc) < n ? T(add ? 0.5 : NAN) : mark;
     c[-1] = mark;
     if constexpr (bb::panel_group<S> == 1) {
@@ -97,7 +98,10 @@ template <class S> static void product(long m, long n, long k, long gap) {
       else if (in_passing && add) bb::dot_in_passing_add(c, ldc, a, lda, b, ldb, panel, k * ldb, m, n, k);
       else if (in_passing) bb::dot_in_passing_set(c, ldc, a, lda, b, ldb, panel, k * ldb, m, n, k);
     }
-    if (way > 1) {
+    const size_t all = size_t(1) << 24;
+    if (kept_far && add) bb::dot_kept_add(c, ldc, a, lda, packed, all, m, n, k);
+    else if (kept_far) bb::dot_kept_set(c, ldc, a, lda, packed, all, m, n, k);
+    else if (way > 1) {
     } else if (add) bb::dot_add(c, ldc, a, lda, packed, m, n, k);
     else bb::dot_set(c, ldc, a, lda, packed, m, n, k);
     bool right = true, kept = c[-1] == mark;

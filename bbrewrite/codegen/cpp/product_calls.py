@@ -67,6 +67,10 @@ def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str
         if spans:
             kind = "dot_wanted" if step.wanted else "dot_terms"
             operands += [scope.locals[spans.begin.name], scope.locals[spans.past.name]]
+        elif step.right.kept:
+            kind = "dot_kept"
+            buffers = [scope.steps_of(index) for index in step.right.kept]
+            operands.append(" * ".join([*buffers, packed_size(step.right)]))
     elif isinstance(step.right, PreparedOperand):
         kind = "dot_prepared"
         along = typing.block(step.left).axes[1]
