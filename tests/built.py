@@ -1,7 +1,7 @@
-"""Programs built together with options of one's own, for another processor or in a third of the time; and new caches.
+"""Programs built together with options of one's own, for another processor or in a sixth of the time; and new caches.
 
-With -O1, a test says what generated code means, which is a matter of the generator; what the optimiser makes of such
-code, the tests say that build as users do.
+Without optimisation, a test says what generated code means, which is a matter of the generator; what the optimiser
+makes of such code, the tests say that build as users do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bbrewrite.runtime.compiler import Compiler, find_compiler
 from bbrewrite.runtime.library import CompiledProgram
 from bbrewrite.runtime.module import build, signature_of
 
-QUICKLY = ("-O1",)
+QUICKLY = ("-O0",)
 
 
 def built(

@@ -20,7 +20,7 @@ from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Statement, Update
 from bbrewrite.request import make_request
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
-from bbrewrite.runtime.module import compile_programs
+from tests.built import built
 
 TEXT = """\
 program attention
@@ -82,7 +82,7 @@ def test_the_first_product_is_stored_where_it_is_combined_with_an_identity(
 
 
 def test_results_keep_their_bits() -> None:
-    marked, unmarked = compile_programs([_fused(PLAIN), _changed(_fused(PLAIN), _unmarked)], _table())
+    marked, unmarked = built([_fused(PLAIN), _changed(_fused(PLAIN), _unmarked)], _table())
     random = np.random.default_rng(0)
     for n, scale in ((1, 1), (15, 1), (16, 1), (17, 1e4), (64, 1), (70, 1e4)):
         extents = {"m": 21, "n": n, "d": 16, "l": 24}

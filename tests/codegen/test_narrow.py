@@ -19,7 +19,7 @@ from bbrewrite.plan.costs.cost import NestCosts
 from bbrewrite.plan.costs.events import summarise
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, walk_statements
 from bbrewrite.plan.machine import Machine
-from bbrewrite.runtime.module import compile_program
+from tests.built import built
 from tests.codegen.kernel_cases import BF16, F32, add_to, block, indices, op, output, read, single, tensor, use
 
 TABLE = builtin_table()
@@ -70,7 +70,7 @@ def test_operands_are_bf16_where_all_they_come_from_is(program: KernelProgram, n
 
 
 def test_what_is_computed_is_rounded_once_and_only_for_the_product() -> None:
-    compiled = compile_program(_product(op("multiply", X, 1 + 2**-9)), TABLE)
+    (compiled,) = built([_product(op("multiply", X, 1 + 2**-9))], TABLE)
     random = np.random.default_rng(0)
     for m, n, k in [(20, 8, 16), (21, 9, 17), (3, 70, 131)]:
         x = random.standard_normal((m, k)).astype(ml_dtypes.bfloat16)
@@ -91,7 +91,7 @@ def test_a_load_that_only_products_used_goes() -> None:
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_results_are_exact_for_all_sizes(transposed: bool) -> None:
-    compiled = compile_program(_product(X, transposed=transposed), TABLE)
+    (compiled,) = built([_product(X, transposed=transposed)], TABLE)
     random = np.random.default_rng(0)
     for m, n, k in [(20, 8, 16), (1, 1, 1), (3, 7, 5), (21, 9, 17), (25, 70, 31), (7, 3, 0), (4, 4, 2)]:
         x = random.integers(-9, 10, (m, k)).astype(ml_dtypes.bfloat16)
@@ -121,7 +121,7 @@ def test_the_planner_counts_on_it(kept: Term) -> None:
 
 @pytest.mark.parametrize("kept", [X, op("multiply", X, 1)], ids=["loaded", "computed"])
 def test_infinities_and_nan_stay_in_their_rows_and_columns(kept: Term) -> None:
-    compiled = compile_program(_product(kept), TABLE)
+    (compiled,) = built([_product(kept)], TABLE)
     x, w = np.ones((3, 5), ml_dtypes.bfloat16), np.ones((4, 5), ml_dtypes.bfloat16)
     x[1, 4], w[2, 4] = np.inf, np.nan
     found = compiled.run({"X": x, "W": w}, {"m": 3, "n": 4, "k": 5}, 1)["Y"]
@@ -163,7 +163,7 @@ def test_what_many_products_take_is_rounded_where_it_is_computed(beside: Term | 
     assert not kept["rows"].list_indices  # only its neighbours need it
     (inside,) = (step for step in walk_steps(flat.steps) if isinstance(step, Repeat) and step.index == "n")
     assert left.name not in names_written(inside)
-    compiled = compile_program(program, TABLE)
+    (compiled,) = built([program], TABLE)
     random = np.random.default_rng(0)
     for m, n, k in [(20, 8, 16), (21, 19, 37)]:
         x = random.standard_normal((m, k)).astype(ml_dtypes.bfloat16)

@@ -14,7 +14,7 @@ from bbrewrite.codegen.steps import Pack, PackedOperand, Product, leaf_name, wal
 from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store
-from bbrewrite.runtime.module import compile_program
+from tests.built import built
 from tests.codegen.kernel_cases import (
     BF16,
     F64,
@@ -120,8 +120,7 @@ def test_results_do_not_depend_on_it(
     program: KernelProgram, planned: dict[str, int], sizes: list[dict[str, int]], threads: int
 ) -> None:
     """Bit by bit, at the planned extents and at others."""
-    again = compile_program(program, TABLE)
-    kept = compile_program(_planned(program, planned), TABLE)
+    again, kept = built([program, _planned(program, planned)], TABLE)
     for extents in sizes:
         arrays = arrays_for(program, extents, 0)
         (want,), (found,) = (one.run(arrays, extents, threads).values() for one in (again, kept))

@@ -11,7 +11,7 @@ from bbrewrite.core.operators import builtin_table
 from bbrewrite.core.terms import Number, Term
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Statement, Store, Update
-from bbrewrite.runtime.module import compile_programs
+from tests.built import built
 from tests.codegen.kernel_cases import BF16, F32, add_to, block, indices, op, output, read, single, tensor, use
 
 TABLE = builtin_table()
@@ -100,7 +100,7 @@ def test_which_values_have_no_memory(name: str) -> None:
 
 def test_results_stay_what_they_are() -> None:
     programs = [program for program, _, _ in CASES.values()]
-    compiled = compile_programs(programs, TABLE)
+    compiled = built(programs, TABLE)
     for program, library in zip(programs, compiled, strict=True):
         for m, n in [(1, 1), (21, 50), (8, 96), (3, 131)]:
             extents = {"m": m, "n": n} | ({"l": 5} if program.name == "product" else {})

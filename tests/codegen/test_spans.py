@@ -14,9 +14,9 @@ import pytest
 from bbrewrite.codegen import bounds
 from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.codegen.passes.spans import _SpanFinder
-from bbrewrite.runtime.module import compile_programs
 from bbrewrite.verify.reference import evaluate
 from tests.array_programs import draw_inputs
+from tests.built import built
 from tests.mutation.mutants import plant
 from tests.plan.pipelines import Planned, plan_text, shipped_rules
 
@@ -58,7 +58,7 @@ def masked(form: str, condition: str, block: int = 32, columns: int = 48, elemen
 
 def agree(plans: list[Planned], sizes: tuple[tuple[int, int], ...] = SIZES) -> None:
     """Generated code says what the reference says, for every extent."""
-    compiled = compile_programs([plan.plan.kernels for plan in plans], shipped_rules().table)
+    compiled = built([plan.plan.kernels for plan in plans], shipped_rules().table)
     for plan, program in zip(plans, compiled, strict=True):
         for m, n in sizes:
             extents = {**plan.extents, "m": m, "n": n}
@@ -138,7 +138,7 @@ def test_hidden_entries_that_count_are_not_left_out() -> None:
 
 def test_what_is_hidden_may_be_infinite() -> None:
     plan = masked("attention", WINDOW)
-    (program,) = compile_programs([plan.plan.kernels], shipped_rules().table)
+    (program,) = built([plan.plan.kernels], shipped_rules().table)
     arrays = arrays_of(plan, plan.extents, 0)
     clean = program.run(arrays, plan.extents, 1)["O"]
     arrays["K"][80:] = np.inf  # position 80 is seen by none of 70 rows

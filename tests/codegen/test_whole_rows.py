@@ -17,7 +17,7 @@ from bbrewrite.core.terms import Number, Size, Term
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Statement, Store, Update
 from bbrewrite.runtime.library import CompiledProgram
-from bbrewrite.runtime.module import compile_programs
+from tests.built import built
 from tests.codegen.kernel_cases import (
     BF16,
     F32,
@@ -126,7 +126,7 @@ CASES = {
 
 @functools.cache
 def _compiled() -> dict[str, CompiledProgram]:
-    return dict(zip(CASES, compile_programs(list(CASES.values()), TABLE), strict=True))
+    return dict(zip(CASES, built(list(CASES.values()), TABLE), strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)
