@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -34,8 +35,26 @@ _FACTS: dict[str, Callable[[Fraction], bool]] = {
     "nonnegative": lambda x: x >= 0,
     "finite": lambda x: True,
 }
+# Hypothesis examines every strategy that it has not seen, which takes longer than to draw from it.
+_EXTENTS = st.sampled_from((1, 2, 3, 4, 5))
+_EXTENTS_AND_NONE = st.sampled_from((1, 2, 0, 3, 4, 5))
+_BLOCKS = st.sampled_from((None, 2, 1, 3))
+_LENGTHS = st.sampled_from((1, 2, 3))
+_ALONG_AN_INDEX = st.sampled_from((False, False, True))
+_EITHER = st.booleans()
 
 
+@functools.cache
+def _below(count: int) -> st.SearchStrategy[int]:
+    return st.integers(0, count - 1)
+
+
+@functools.cache
+def _several_below(count: int, size: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(_below(count), min_size=size, max_size=size)
+
+
+@functools.lru_cache(maxsize=16)
 def pools(claim: Claim) -> tuple[tuple[Fraction, ...], ...]:
     """Sets of numbers to draw from: few, so that values tie; around the rule's own numbers; of all magnitudes."""
     literals = {
@@ -62,21 +81,22 @@ def draw_instance(draw: Draw, plan: Plan, is_general: bool, loops_run: bool = Fa
     symbols = plan.left_symbols if is_general else plan.symbols
     extents = _Extents(draw, plan, symbols, loops_run)
     indices = {name: extents.of(extent_of(name)) for name in plan.claim.indices}
-    outer = {name: draw(st.integers(0, max(0, found.trips - 1))) for name, found in indices.items()}
+    outer = {name: draw(_below(max(1, found.trips))) for name, found in indices.items()}
     lengths = _draw_lengths(draw, plan, symbols, indices)
     drawer = _Drawer(draw, plan, indices, lengths, extents)
     variables = {name: drawer.variable(name) for name in plan.types}
     return Instance(indices, outer, lengths, variables)
 
 
-def logical_variables(claim: Claim) -> set[str]:
+@functools.lru_cache(maxsize=16)
+def logical_variables(claim: Claim) -> frozenset[str]:
     """Variables that stand where the language takes truth values only."""
     found: set[str] = set()
     for node in (node for pair in claim.sides for side in pair for node in walk(side)):
         if isinstance(node, Apply) and node.operator in ("where", "and", "or", "not"):
             tested = node.operands[:1] if node.operator == "where" else node.operands
             found |= {operand.name for operand in tested if isinstance(operand, Local)}
-    return found
+    return frozenset(found)
 
 
 class _Extents:
@@ -95,9 +115,8 @@ class _Extents:
         if root not in self._known:
             # An index at which the left side is read has a position; a loop may have none.
             may_be_empty = not self._loops_run and root not in self._occupied
-            extents = (1, 2, 0, 3, 4, 5) if may_be_empty else (1, 2, 3, 4, 5)
-            extent = self._draw(st.sampled_from(extents))
-            block = self._draw(st.sampled_from((None, 2, 1, 3)))
+            extent = self._draw(_EXTENTS_AND_NONE if may_be_empty else _EXTENTS)
+            block = self._draw(_BLOCKS)
             if block is None or block == 1:
                 extent = min(extent, 3)
             self._known[root] = IndexInstance(extent, block)
@@ -108,7 +127,7 @@ def _draw_lengths(
     draw: Draw, plan: Plan, symbols: Symbols, indices: Mapping[str, IndexInstance]
 ) -> dict[str, int | str]:
     """Every axis's length, or the index along which it lies."""
-    fixed = independent(plan.claim)
+    fixed, numbers = independent(plan.claim), compared_numbers(plan.claim)
     by_root: dict[str, list[str]] = {}
     owners: dict[str, set[str]] = {}
     for name, found in plan.types.items():
@@ -125,12 +144,12 @@ def _draw_lengths(
             if instance.block is not None
             and not plan.symbols.is_barred(root, index)
             and not any((owner, index) in fixed for owner in owners.get(root, ()))
-            and not (owners.get(root, set()) & compared_numbers(plan.claim))
+            and not (owners.get(root, set()) & numbers)
         ]
-        length: int | str = draw(st.sampled_from((1, 2, 3)))
+        length: int | str = draw(_LENGTHS)
         if root in symbols.along:
             length = symbols.along[root]
-        elif possible and draw(st.sampled_from((False, False, True))):
+        elif possible and draw(_ALONG_AN_INDEX):
             length = draw(st.sampled_from(possible))
         for axis in axes:
             lengths[axis] = length
@@ -180,7 +199,7 @@ class _Drawer:
             name in unbound_variables(left, index) for left in self._plan.claim.lefts
         ):
             return False  # it would be read at a position of an empty loop
-        return bool(self._draw(st.booleans()))
+        return bool(self._draw(_EITHER))
 
     def _values(self, name: str) -> tuple[Fraction, ...]:
         if name in self._logical:
@@ -197,7 +216,7 @@ class _Drawer:
             case BlockType(axes):
                 shape = tuple(self._length(axis, position) for axis in axes)
                 size = int(np.prod(shape, dtype=int))
-                chosen = self._draw(st.lists(st.integers(0, len(pool) - 1), min_size=size, max_size=size))
+                chosen = self._draw(_several_below(len(pool), size))
                 array = np.empty(size, dtype=object)
                 array[:] = [pool[number] for number in chosen]
                 return array.reshape(shape)

@@ -7,6 +7,7 @@ for special sizes is one (`is_forced`), and one that cannot be right in general.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,13 +33,13 @@ class Claim:
     def lefts(self) -> tuple[Term, ...]:
         return tuple(left for left, _ in self.sides)
 
-    @property
+    @functools.cached_property
     def variables(self) -> tuple[str, ...]:
         """The pattern variables in order of appearance."""
         nodes = (node for pair in self.sides for side in pair for node in in_order(side))
         return tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Local)))
 
-    @property
+    @functools.cached_property
     def indices(self) -> tuple[str, ...]:
         nodes = (node for pair in self.sides for side in pair for node in in_order(side))
         names = [name for node in nodes for name in named_indices(node)]
@@ -103,25 +104,27 @@ def unbound_variables(term: Term, index: str) -> set[str]:
     return set[str]().union(*(unbound_variables(child, index) for child in term.children))
 
 
-def independent(claim: Claim) -> set[tuple[str, str]]:
+@functools.lru_cache(maxsize=16)
+def independent(claim: Claim) -> frozenset[tuple[str, str]]:
     """(variable, index) such that a condition says that the variable does not depend on the index."""
-    return {
+    return frozenset(
         (name, condition.index)
         for condition in claim.conditions
         if isinstance(condition, NotFree)
         for name in unbound_variables(condition.term, condition.index)
-    }
+    )
 
 
-def compared_numbers(claim: Claim) -> set[str]:
+@functools.lru_cache(maxsize=16)
+def compared_numbers(claim: Claim) -> frozenset[str]:
     """The variables that a comparison needs to be plain numbers."""
-    return {
+    return frozenset(
         node.name
         for condition in claim.conditions
         if isinstance(condition, Comparison)
         for node in walk(condition.term)
         if isinstance(node, Local)
-    }
+    )
 
 
 def _plan(claim: Claim, types: Mapping[str, Type], table: OperatorTable) -> Plan | None:

@@ -185,11 +185,13 @@ class _Campaign:
     def _instances(self) -> st.SearchStrategy[tuple[Plan, Instance] | None]:
         """A plan and an instance of it, nothing when time is up."""
 
+        any_plan = st.sampled_from(self._plans)
+
         @st.composite
         def drawn(draw: st.DrawFn) -> tuple[Plan, Instance] | None:
             if self._is_over():
                 return None
-            plan = draw(st.sampled_from(self._plans))
+            plan = draw(any_plan)
             return plan, draw_instance(draw, plan, is_general=False, loops_run=self._loops_run)
 
         return drawn()
