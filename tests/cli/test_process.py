@@ -53,7 +53,7 @@ def test_json_is_all_there_is_on_standard_output(rules: Path, scaled_sum: Path) 
 
 def test_a_second_run_starts_no_compiler(rules: Path, scaled_sum: Path, tmp_path: Path) -> None:
     log, wrapper = tmp_path / "log", tmp_path / "wrapper"
-    wrapper.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec c++ "$@"\n', encoding="utf-8")
+    wrapper.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec c++ "$@" -O0\n', encoding="utf-8")
     wrapper.chmod(0o755)
     calls: list[str] = []
     for _ in range(2):

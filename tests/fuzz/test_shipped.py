@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bbrewrite.core.operators import builtin_table
+from bbrewrite.fuzz.allowance import FEWEST
 from bbrewrite.fuzz.floats import accuracy_loss
 from bbrewrite.fuzz.monoids import test_monoid as run_monoid
 from bbrewrite.fuzz.plans import claims
@@ -20,7 +21,7 @@ MONOIDS = sorted(SHIPPED.table.monoids.keys() - builtin_table().monoids.keys())
 
 @pytest.mark.parametrize("rule", SHIPPED.rules, ids=lambda rule: rule.name)
 def test_is_sound(rule: Rule) -> None:
-    assert run_rule(rule, SHIPPED.table, Budget(seconds=5, instances=80)).is_sound
+    assert run_rule(rule, SHIPPED.table, Budget(seconds=5, instances=FEWEST)).is_sound
 
 
 @pytest.mark.slow
@@ -31,7 +32,7 @@ def test_is_sound_on_many_instances(rule: Rule) -> None:
 
 @pytest.mark.parametrize("name", MONOIDS)
 def test_is_a_monoid(name: str) -> None:
-    assert run_monoid(SHIPPED.table.monoids[name], SHIPPED.table, Budget(seconds=5, instances=60)).is_sound
+    assert run_monoid(SHIPPED.table.monoids[name], SHIPPED.table, Budget(seconds=5, instances=FEWEST)).is_sound
 
 
 @pytest.mark.parametrize("rule", [rule for rule in SHIPPED.rules if rule.fast_math is None], ids=lambda rule: rule.name)
