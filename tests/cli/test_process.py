@@ -13,9 +13,11 @@ import pytest
 
 _COMMAND = [sys.executable, "-m", "bbrewrite.cli.main"]
 
-# The command, which is interrupted where a stage begins.
+# The command, which is interrupted where a stage begins. What a shell starts in the background ignores interrupts, and
+# so does all that it starts.
 _INTERRUPTED = """\
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from bbrewrite import pipeline
 from bbrewrite.cli.main import main
 
