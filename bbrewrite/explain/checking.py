@@ -21,8 +21,7 @@ from bbrewrite.explain.conditions import comparison_holds
 from bbrewrite.explain.derivation import Step
 from bbrewrite.explain.replay import Instance
 from bbrewrite.inputs import draw_inputs
-from bbrewrite.interpret.block_programs import BlockList, Value, ValuePair, evaluate_term
-from bbrewrite.interpret.scalar_functions import Array
+from bbrewrite.interpret.block_programs import BlockList, TermValues, Value, ValuePair
 from bbrewrite.rules.rules import Comparison
 
 CASES = 3
@@ -55,8 +54,7 @@ class Verdict:
 @dataclass(frozen=True)
 class _Case:
     indices: IndexTable
-    tensors: Mapping[str, Tensor]
-    arrays: Mapping[str, Array]
+    values: TermValues
     seed: int
 
 
@@ -94,10 +92,7 @@ class StepChecker:
             index.name: int(generator.integers(0, -(-sizes[index.name] // (index.block or 1))))
             for index in case.indices
         }
-        values = [
-            evaluate_term(_exact(term), case.indices, case.tensors, case.arrays, point, self._table)
-            for term in (left, right)
-        ]
+        values = [case.values.of(_exact(term), point) for term in (left, right)]
         compared = 0
         for one, other in _paired(*map(_entries, values)):
             if np.isnan(one):
@@ -119,7 +114,7 @@ class StepChecker:
                 # Half of the cases have positive numbers only, so that logarithms and roots are defined.
                 arrays = {name: np.abs(a) if a.dtype.kind == "f" else a for name, a in arrays.items()}
             tensors = {tensor.name: tensor for tensor in inputs}
-            self._cases[seed] = _Case(indices, tensors, arrays, seed)
+            self._cases[seed] = _Case(indices, TermValues(indices, tensors, arrays, self._table), seed)
         return self._cases[seed]
 
 

@@ -2,7 +2,8 @@
 
 It shows what a term means, however unusual its shape (lists inside loops, pairs of lists, users' monoids, reads
 of computed lists at expressions), so rules and plans are checked against it. A term's last value is kept and used
-again while the indices it depends on stand still; beyond that it does not try to be fast.
+again while the indices it depends on stand still, or all its values where extents are small; beyond that it does not
+try to be fast.
 """
 
 from __future__ import annotations
@@ -58,24 +59,25 @@ def run_block_program(
     return {definition.tensor.name: memory[definition.tensor.name] for definition in program.definitions}
 
 
-def evaluate_term(
-    term: Term,
-    indices: IndexTable,
-    tensors: Mapping[str, Tensor],
-    arrays: Mapping[str, Array],
-    point: Point,
-    table: OperatorTable,
-) -> Value:
-    """One term's value at a point of the loops (block or position numbers of its free indices).
+class TermValues:
+    """Values of terms at points of the loops, of which all are kept: for small extents, and many terms alike.
 
-    The extents of `indices` are known; `arrays` holds every tensor that the term reads.
+    The extents of `indices` are known; `arrays` holds every tensor that the terms read.
     """
-    with np.errstate(all="ignore"):
-        return _Executor(table, indices, tensors, arrays).value(term, point)
+
+    def __init__(
+        self, indices: IndexTable, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array], table: OperatorTable
+    ) -> None:
+        self._executor = _Executor(table, indices, tensors, arrays, keeps_all=True)
+
+    def of(self, term: Term, point: Point) -> Value:
+        """One term's value at a point: block or position numbers of its free indices."""
+        with np.errstate(all="ignore"):
+            return self._executor.value(term, point)
 
 
 class _Executor:
-    """Holds the last value of every term, with the positions at which it was computed."""
+    """Holds the last value of every term, or all of them, with the positions at which they were computed."""
 
     def __init__(
         self,
@@ -84,13 +86,15 @@ class _Executor:
         tensors: Mapping[str, Tensor],
         memory: Mapping[str, Array],
         locals: Mapping[str, BlockType] | None = None,
+        keeps_all: bool = False,
     ) -> None:
         self._table = table
         self._indices = indices
         self._tensors = tensors
         self._memory = memory
         self._terms = BlockTerms(table, indices, tensors, memory, locals)
-        self._last: dict[Term, tuple[tuple[int, ...], Value]] = {}
+        self._keeps_all = keeps_all
+        self._kept: dict[Term, tuple[tuple[str, ...], dict[tuple[int, ...], Value]]] = {}  # with the free indices
         self._reductions: dict[Reduce, _Reduction] = {}
 
     def definition(self, definition: Definition) -> Array:
@@ -127,12 +131,18 @@ class _Executor:
         """The value at a point. With `locals`, the values of named leaves, nothing is kept."""
         if locals is not None:
             return self._find(term, point, locals)
-        here = tuple(point[name] for name in sorted(term.free))
-        known = self._last.get(term)
-        if known is None or known[0] != here:
-            known = (here, self._find(term, point, None))
-            self._last[term] = known
-        return known[1]
+        kept = self._kept.get(term)
+        if kept is None:
+            kept = self._kept[term] = (tuple(sorted(term.free)), {})
+        names, values = kept
+        here = tuple([point[name] for name in names])
+        found = values.get(here)
+        if found is None:
+            found = self._find(term, point, None)
+            if not self._keeps_all:
+                values.clear()
+            values[here] = found
+        return found
 
     def _find(self, term: Term, point: Point, locals: Mapping[str, Array] | None) -> Value:
         match term:

@@ -20,7 +20,7 @@ from bbrewrite.egraph.inline import inline
 from bbrewrite.egraph.saturate import saturate
 from bbrewrite.egraph.siblings import sibling_pairs
 from bbrewrite.egraph.view import FrozenGraph
-from bbrewrite.interpret.block_programs import evaluate_term
+from bbrewrite.interpret.block_programs import TermValues
 from bbrewrite.lower.lowering import lower
 from bbrewrite.resources import resource_directory
 from bbrewrite.rules.load import load_rules
@@ -161,6 +161,7 @@ def check_classes(source: BlockProgram, table: IndexTable, arrays: Mapping[str, 
     assert graph.report.stopped_by == "saturated"
     indices = inlined.indices.with_extents({i.name: i.extent for i in table if i.extent is not None})
     typing = Typing(SHIPPED.table, indices, source.tensors)
+    known = TermValues(indices, source.tensors, arrays, SHIPPED.table)
     generator = np.random.default_rng(1)
     best = smallest_terms(graph)
     compared = 0
@@ -173,7 +174,7 @@ def check_classes(source: BlockProgram, table: IndexTable, arrays: Mapping[str, 
             for node in found.nodes:
                 term = node.build(tuple(best[child] for child in node.children))
                 if not isinstance(term, Number):
-                    values.append(evaluate_term(term, indices, source.tensors, arrays, point, SHIPPED.table))
+                    values.append(known.of(term, point))
             for node, value in zip(found.nodes[1:], values[1:], strict=True):
                 np.testing.assert_allclose(value, values[0], rtol=1e-9, atol=1e-9, err_msg=str(node.head))
                 compared += 1

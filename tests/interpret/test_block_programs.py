@@ -28,7 +28,7 @@ from bbrewrite.core.terms import (
     Stored,
     Term,
 )
-from bbrewrite.interpret.block_programs import run_block_program
+from bbrewrite.interpret.block_programs import TermValues, run_block_program
 from tests.array_programs import TABLE
 
 M, N = 7, 5
@@ -40,7 +40,7 @@ def read(tensor: str, *names: str) -> Term:
     return Read(tensor, tuple(map(index_address, names)))
 
 
-def apply(operator: str, *operands: Term) -> Term:
+def apply(operator: str, *operands: Term) -> Apply:
     return Apply(operator, operands)
 
 
@@ -162,3 +162,22 @@ def test_an_inner_loop_over_the_same_name_is_another_loop() -> None:
     inner = Reduce("sum", "m", (apply("sum_of", Reduce("sum", "n", (apply("row_sum", read("X", "m", "n")),))),))
     outer = Map("m", apply("multiply", Reduce("sum", "n", (apply("row_sum", read("X", "m", "n")),)), inner))
     np.testing.assert_allclose(run(outer, "m"), X.sum(1) * X.sum())
+
+
+def test_values_that_are_kept_are_those_of_their_own_points() -> None:
+    """Of terms that share terms, at points in any order and again."""
+    shifted = apply(
+        "row_shift", read("X", "m", "n"), apply("negate", Reduce("max", "n", (apply("row_max", read("X", "m", "n")),)))
+    )
+    terms = [shifted, Map("m", shifted), Reduce("sum", "n", (apply("row_sum", shifted),)), shifted.operands[1]]
+    table = IndexTable.of([Index("m", M, block=3), Index("n", N, block=2), Index("p", None, "m")])
+    tensors = {tensor.name: tensor for tensor in TENSORS}
+    kept = TermValues(table, tensors, {"X": X}, TABLE)
+    points = [{"m": m, "n": n} for m, n in [(0, 0), (1, 0), (0, 2), (2, 1), (1, 0), (0, 0)]]
+    seen = set[str]()
+    for point in points:
+        for term in terms:
+            found, expected = kept.of(term, point), TermValues(table, tensors, {"X": X}, TABLE).of(term, point)
+            assert str(found) == str(expected)
+            seen.add(str(found))
+    assert len(seen) > len(points)
