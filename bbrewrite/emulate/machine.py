@@ -38,6 +38,7 @@ _BUFFER_SPACING = 1 << 36
 _MESSAGE_BYTES = 8192
 _STEP_LIMIT = 50_000_000
 _OPERANDS = 16
+_MOST_KEPT = 8  # kernels whose code is kept in the machine's form
 
 
 class _Instruction(ctypes.Structure):
@@ -186,9 +187,17 @@ class _Machine:
         self._operations, self._types, self._modes = (
             {name: number for number, name in enumerate(text.split())} for text in (operations, types, modes)
         )
+        self._kept: dict[int, tuple[EncodedKernel, ctypes.Array[_Instruction]]] = {}  # by identity, the latest last
 
     def encoded(self, kernel: EncodedKernel) -> ctypes.Array[_Instruction]:
-        """The machine's own form of a kernel's code."""
+        """The machine's own form of a kernel's code, which takes as long to make as many a launch."""
+        known = self._kept.pop(id(kernel), None) or (kernel, self._encoded(kernel))
+        self._kept[id(kernel)] = known
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return known[1]
+
+    def _encoded(self, kernel: EncodedKernel) -> ctypes.Array[_Instruction]:
         made = (_Instruction * len(kernel.code))()
         for place, item in zip(made, kernel.code, strict=True):
             place.operation = self._operations[item.operation]

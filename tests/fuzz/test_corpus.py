@@ -40,7 +40,7 @@ def name_of(case: object) -> str:
 @pytest.mark.parametrize(("rule", "rules"), rules_of(*SOUND), ids=name_of)
 def test_sound_rule_passes(rule: Rule, rules: RuleSet) -> None:
     for claim in claims(rule):
-        outcome = run_claim(claim, rules.table, Budget(seconds=5, instances=50))
+        outcome = run_claim(claim, rules.table, Budget(seconds=5, instances=25))
         assert outcome.counterexample is None
         assert outcome.compared
 
@@ -72,7 +72,7 @@ def test_sound_rule_passes_with_every_seed(rule: Rule, rules: RuleSet, seed: int
 
 @pytest.mark.parametrize(("name", "rules"), [*monoids_of("sound"), *monoids_of("subtle_sound")], ids=name_of)
 def test_sound_monoid_passes(name: str, rules: RuleSet) -> None:
-    assert run_monoid(rules.table.monoids[name], rules.table, Budget(seconds=5, instances=60)).is_sound
+    assert run_monoid(rules.table.monoids[name], rules.table, Budget(seconds=5, instances=50)).is_sound
 
 
 @pytest.mark.parametrize(("name", "rules"), monoids_of("unsound"), ids=name_of)
