@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 type Bits = int
 
 
-def places(bits: Bits) -> Iterator[int]:
+def places(bits: Bits) -> list[int]:
     """The places of the bits that are set, lowest first."""
+    found: list[int] = []
     while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
+        # From the highest on, so that numbers get shorter.
+        place = bits.bit_length() - 1
+        found.append(place)
+        bits ^= 1 << place
+    found.reverse()
+    return found

@@ -13,10 +13,15 @@ from bbrewrite.core.terms import Term
 
 
 class Chosen(NamedTuple):
-    """A bit for every class that has a term here, and one for every class together with its term."""
+    """A bit for every class that has a term here, and one for every class together with that term."""
 
     classes: Bits = 0
     terms: Bits = 0
+
+    def agrees_with(self, other: Chosen) -> bool:
+        """Whether every class that has a term in both has the same."""
+        both = self.classes & other.classes
+        return not both or (self.terms & other.terms).bit_count() == both.bit_count()
 
     def with_bits(self, other: Chosen) -> Chosen:
         """Both together, whether or not they agree."""
@@ -41,13 +46,9 @@ class ChosenTerms:
         self._of_class[own] = self._of_class.get(own, 0) | bit
         return Chosen(own, bit)
 
-    def has(self, chosen: Chosen, identifier: int) -> bool:
-        """Whether a class has a term."""
-        return bool(chosen.classes & self._classes.get(identifier, 0))
-
-    def others(self, chosen: Chosen) -> Bits:
-        """The bits of all terms that classes with a term could have instead: who has one of them does not agree."""
-        return self._terms_of(chosen.classes) & ~chosen.terms
+    def bit_of(self, identifier: int) -> Bits:
+        """The bit of a class, none while it has no term anywhere."""
+        return self._classes.get(identifier, 0)
 
     def latest(self, several: Iterable[Chosen]) -> Chosen:
         """For every class the last of its terms."""

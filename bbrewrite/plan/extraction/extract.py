@@ -14,10 +14,10 @@ remove their index from the set, and what a kernel stores must mention none but 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
-from bbrewrite.core.terms import Component, Map, Pair, Read, Reduce, Stored, Term
+from bbrewrite.core.terms import Component, Map, Pair, Read, Stored, Term
 from bbrewrite.egraph.view import ENode, FrozenGraph
 from bbrewrite.plan.extraction.agreement import NOTHING_CHOSEN, Chosen, ChosenTerms
 from bbrewrite.plan.extraction.forms import (
@@ -25,6 +25,7 @@ from bbrewrite.plan.extraction.forms import (
     Offer,
     Weighed,
     by_estimate,
+    by_structure,
     cheapest,
     each_once,
     first,
@@ -65,11 +66,6 @@ class KernelForm:
     keeping: float
     bound: float
     lists_read: frozenset[str]
-
-    @property
-    def order(self) -> tuple[float, str]:
-        """Cheapest first, as for forms."""
-        return (self.estimate, self.term.digest)
 
 
 @dataclass(frozen=True)
@@ -146,7 +142,7 @@ class _Extraction:
         nodes = self._graph.classes[identifier].nodes
         offers: list[Weighed] = [offer for node in nodes for offer in self._offers(identifier, node)]
         if self._reads_lists:
-            offers += [self._form(read, (), NOTHING_CHOSEN) for read in self._lists.reads(identifier)]
+            offers += [self._read_form(read) for read in self._lists.reads(identifier)]
         before = self._found[identifier]
         # Forms of one class's nodes are different terms, but not those found before or in a pair.
         if before or any(isinstance(node.head, Component) for node in nodes):
@@ -155,7 +151,8 @@ class _Extraction:
         if [found.term for found in kept] == [found.term for found in before]:
             return False
         self._found[identifier] = [
-            replace(form, chosen=form.chosen.with_bits(self._chosen.one(identifier, form.term))) for form in kept
+            Form(term, bill, chosen.with_bits(self._chosen.one(identifier, term)), read, free)
+            for term, bill, chosen, read, free in kept
         ]
         return True
 
@@ -163,40 +160,42 @@ class _Extraction:
         if isinstance(node.head, Component):
             yield from self._sides(node.children[0], node.head.position)
         elif all(self._lists.is_block(child) for child in node.children):
-            for operands in self._agreeing([self._found[child] for child in node.children]):
-                if not any(self._chosen.has(operand.chosen, identifier) for operand in operands):
-                    yield self._offer(node, operands)
+            own = self._chosen.bit_of(identifier)
+            for operands, chosen in self._agreeing([self._found[child] for child in node.children]):
+                if not chosen.classes & own:
+                    yield self._offer(node, operands, chosen)
 
-    def _offer(self, node: ENode, operands: tuple[Form, ...]) -> Offer:
+    def _offer(self, node: ENode, operands: tuple[Form, ...], chosen: Chosen) -> Offer:
         bill, read = self._of_operands(operands)
         free = self._mentioned(node.head, tuple([operand.free for operand in operands]))
         if not isinstance(node.head, Map | Stored | Pair):
             bill = self._items.with_cost(bill, node.head, free, lambda: term_of(node, operands))
-        return Offer(node, operands, bill, read, free)
+        return Offer(node, operands, bill, chosen, read, free)
 
     def _made(self, form: Weighed) -> Form:
         """A form with its term and all its items."""
         if isinstance(form, Form):
             return form
-        chosen = self._chosen_in(form.operands)
-        if isinstance(form.node.head, Map | Stored | Pair):
-            return Form(form.term, form.bill, chosen, form.lists_read)
-        return self._form(form.term, form.operands, chosen)
+        term, head, bill = form.term, form.node.head, form.bill
+        if not isinstance(head, Map | Stored | Pair):
+            bill = self._items.with_items(bill, head, term)
+        return Form(term, bill, form.chosen, form.lists_read, form.free)
 
-    def _agreeing(self, found: list[list[Form]]) -> list[tuple[Form, ...]]:
-        """The combinations of operands' forms in which no value is computed in two ways, while there are such."""
-        agreeing: list[tuple[Form, ...]] = [()]
+    def _agreeing(self, found: list[list[Form]]) -> list[tuple[tuple[Form, ...], Chosen]]:
+        """The combinations of operands' forms in which no value is computed in two ways, while there are such; each
+        with the terms that its operands have for classes. Where they do not agree, those of the last.
+        """
+        agreeing: list[tuple[tuple[Form, ...], Chosen]] = [((), NOTHING_CHOSEN)]
         for forms in found:
-            further: list[tuple[Form, ...]] = []
-            for operands in agreeing:
-                others = self._chosen.others(self._chosen_in(operands))
-                further += [(*operands, form) for form in forms if not form.chosen.terms & others]
-            agreeing = further
-        return agreeing or list(product(*found))
-
-    def _chosen_in(self, operands: tuple[Form, ...]) -> Chosen:
-        """The terms that operands have for classes; where they do not agree, those of the last."""
-        return self._chosen.latest(operand.chosen for operand in operands)
+            agreeing = [
+                ((*operands, form), chosen.with_bits(form.chosen))
+                for operands, chosen in agreeing
+                for form in forms
+                if chosen.agrees_with(form.chosen)
+            ]
+        if agreeing:
+            return agreeing
+        return [(operands, self._chosen.latest([form.chosen for form in operands])) for operands in product(*found)]
 
     def _sides(self, pair: int, position: int) -> Iterator[Form]:
         """One side of a pair of blocks is that block."""
@@ -204,51 +203,53 @@ class _Extraction:
             if isinstance(node.head, Pair):
                 yield from self._found[node.children[position]]
 
-    def _form(self, term: Term, operands: tuple[Form, ...], chosen: Chosen) -> Form:
-        bill, read = self._of_operands(operands)
-        if isinstance(term, Reduce):
-            return Form(term, self._items.with_loop(term, bill), chosen, read)
-        if isinstance(term, Read) and term.tensor in self._lists.by_name:
-            read = read | {term.tensor}
-        return Form(term, self._items.united((bill, self._items.evaluation(term))), chosen, read)
+    def _read_form(self, term: Read) -> Form:
+        """A block that is loaded from a list."""
+        return Form(term, self._items.evaluation(term), NOTHING_CHOSEN, frozenset({term.tensor}), term.free)
 
     def _of_operands(self, operands: tuple[Form, ...]) -> tuple[Bill, frozenset[str]]:
         """What operands cost together, and the lists that they read."""
+        if len(operands) == 1:
+            return operands[0].bill, operands[0].lists_read
         bill = self._items.united([operand.bill for operand in operands])
         return bill, self._united(tuple([operand.lists_read for operand in operands]))
 
     def _united(self, names: tuple[frozenset[str], ...]) -> frozenset[str]:
         """Names of all sets. Few sets are met, very often."""
-        if names not in self._unions:
-            self._unions[names] = frozenset[str]().union(*names)
-        return self._unions[names]
+        known = self._unions.get(names)
+        if known is None:
+            known = self._unions[names] = frozenset[str]().union(*names)
+        return known
 
     def _mentioned(self, head: Term, operands: tuple[frozenset[str], ...]) -> frozenset[str]:
         """The indices that a term mentions, by its head and those that its operands mention."""
-        if (head, operands) not in self._free:
-            self._free[head, operands] = head.free.union(*operands) - {head.bound_index}
-        return self._free[head, operands]
+        known = self._free.get((head, operands))
+        if known is None:
+            known = self._free[head, operands] = head.free.union(*operands) - {head.bound_index}
+        return known
 
-    def _pruned[F: Weighed](self, offers: Iterable[F]) -> list[F]:
+    def _pruned(self, offers: Iterable[Weighed]) -> list[Weighed]:
         """The forms within the limits, in order of what they cost.
 
         Where there are too many, the best for every set of lists come before the second best for any, so that no way to
         split a program into kernels is lost to algebra; and what it takes to make the lists that are read counts.
         """
-        alike: dict[frozenset[str], list[F]] = {}
+        alike: dict[frozenset[str], list[Weighed]] = {}
         for offer in offers:
             alike.setdefault(offer.lists_read, []).append(offer)
         count = self._limits.in_all
         if len(alike) < count:
             found = [entry for rivals in alike.values() for entry in ranked(rivals, self._limits.of_same_reads)]
-            kept = [form for _, form in cheapest(found, count, self._rank_among_many, lambda entry: entry[1].term)]
+            if len(found) > count:
+                found = cheapest(found, count, self._rank_among_many, lambda entry: entry[1].term)
+            kept = [form for _, form in found]
         else:
             # The best for every set of lists are as many as may be kept.
             best = [(0, min(rivals, key=by_estimate)) for rivals in alike.values()]
             best = cheapest(best, count, self._rank_among_many, lambda entry: first(alike[entry[1].lists_read]).term)
             kept = [first(alike[form.lists_read]) for _, form in best]
         self.is_complete = self.is_complete and len(kept) == sum(map(len, alike.values()))
-        return in_order(kept, by_estimate)
+        return in_order(kept, by_estimate, by_structure)
 
     def _rank_among_many(self, entry: tuple[int, Weighed]) -> tuple[int, bool, int, int]:
         """How soon a form is left out; the best that reads no list never, for the report compares plans with it."""
@@ -269,19 +270,23 @@ class _Extraction:
         """The kernels that could store a list, or all lists of a pair, in order of the estimate."""
         stores = self._lists.stored_as(name)
         found: dict[Term, KernelForm] = {}
+        launched: dict[tuple[tuple[str, ...], ...], float] = {}  # a launch and stores, by the indices stored along
         for form in self._list_forms(self._lists.by_name[name].identifier) if stores else ():
             outputs = list(stored_blocks(form.term))
-            scoped = all(body.free <= frozenset(indices) for indices, body in outputs)
+            scoped = all(body.free.issubset(indices) for indices, body in outputs)
             # A value computed from its own stored list is only a copy of it.
-            if scoped and not form.lists_read.intersection(stores):
-                stored = [self._lists.as_stored(n, indices) for n, (indices, _) in zip(stores, outputs, strict=True)]
-                own = self._costs.launch + sum(map(self._costs.store, stored))
+            if scoped and form.lists_read.isdisjoint(stores):
+                along = tuple([indices for indices, _ in outputs])
+                own = launched.get(along)
+                if own is None:
+                    stored = [self._lists.as_stored(n, indices) for n, indices in zip(stores, along, strict=True)]
+                    own = launched[along] = self._costs.launch + sum(map(self._costs.store, stored))
                 bill = form.bill
                 estimate, keeping, bound = (
                     own + cost * UNIT for cost in (bill.estimate, bill.keeping, self._items.least(bill))
                 )
                 found[form.term] = KernelForm(stores, form.term, estimate, keeping, bound, form.lists_read)
-        return tuple(sorted(found.values(), key=lambda kernel: kernel.order))
+        return tuple(in_order(found.values(), lambda kernel: kernel.estimate, lambda kernel: kernel.term))
 
     def _list_forms(self, identifier: int) -> list[Form]:
         """The forms of a list, which may be one of pairs; those of a block are its own."""
@@ -292,7 +297,7 @@ class _Extraction:
             for node in self._graph.classes[identifier].nodes:
                 if isinstance(node.head, Map | Stored | Pair):
                     operands = [self._list_forms(child) for child in node.children]
-                    offers += [self._offer(node, forms) for forms in self._agreeing(operands)]
+                    offers += [self._offer(node, forms, chosen) for forms, chosen in self._agreeing(operands)]
             self._of_lists[identifier] = [self._made(offer) for offer in self._pruned(offers)]
         return self._of_lists[identifier]
 

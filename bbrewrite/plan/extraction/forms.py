@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import ENode
@@ -17,8 +18,7 @@ from bbrewrite.plan.extraction.agreement import Chosen
 from bbrewrite.plan.extraction.items import Bill
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """A term of a class with what it costs; `chosen` is the term that it has for every class in it.
 
     Its estimate is what it costs if whatever does not depend on a loop were hoisted out of it and nothing were kept
@@ -29,20 +29,17 @@ class Form:
     bill: Bill
     chosen: Chosen
     lists_read: frozenset[str]
-
-    @property
-    def free(self) -> frozenset[str]:
-        """The indices that its term mentions."""
-        return self.term.free
+    free: frozenset[str]  # the indices that its term mentions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Offer:
     """A form that is weighed: its term is made where others cost as much, or where it is kept. Of most it never is."""
 
     node: ENode
     operands: tuple[Form, ...]
     bill: Bill  # of the operands' items alone, with the term's own cost
+    chosen: Chosen
     lists_read: frozenset[str]
     free: frozenset[str]
 
@@ -69,22 +66,25 @@ def each_once(forms: Iterable[Weighed]) -> list[Weighed]:
     return list(distinct.values())
 
 
-def ranked[F: Weighed](rivals: list[F], most: int) -> list[tuple[int, F]]:
+def ranked(rivals: list[Weighed], most: int) -> list[tuple[int, Weighed]]:
     """Of forms that read the same lists as many as may serve for each other, and the one that costs least if rows fit
     in local memory; each with how many serve for it that cost less.
 
     One that mentions more indices than others is usable in fewer places; it does not take theirs.
     """
-    if all(form.free == rivals[0].free for form in rivals):
-        kept = in_order(cheapest(rivals, most, by_estimate, _term), by_estimate)
-        rows_kept = cheapest(rivals, 1, _by_keeping, _term)
+    if len(rivals) == 1:
+        return [(0, rivals[0])]
+    free = rivals[0].free
+    if all(form.free == free for form in rivals):
+        kept = in_order(cheapest(rivals, most, by_estimate, by_structure), by_estimate, by_structure)
+        rows_kept = cheapest(rivals, 1, _by_keeping, by_structure)
         return list(enumerate([*kept, *(form for form in rows_kept if not _is_among(form, kept))]))
-    favourites: list[F] = []
-    for form in in_order(rivals, _by_keeping):
+    favourites: list[Weighed] = []
+    for form in in_order(rivals, _by_keeping, by_structure):
         if not any(_serves_for(other, form) for other in favourites):
             favourites.append(form)
-    found: list[tuple[int, F]] = []
-    for form in in_order(rivals, by_estimate):
+    found: list[tuple[int, Weighed]] = []
+    for form in in_order(rivals, by_estimate, by_structure):
         count = sum(_serves_for(other, form) for _, other in found)
         if count < most or _is_among(form, favourites):
             found.append((count, form))
@@ -108,20 +108,24 @@ def _by_keeping(form: Weighed) -> int:
     return form.bill.keeping
 
 
-def _term(form: Weighed) -> Term:
+def by_structure(form: Weighed) -> Term:
     return form.term
 
 
-def in_order[F: Weighed](forms: Iterable[F], cost: Callable[[F], int]) -> list[F]:
+def in_order[T](entries: Iterable[T], cost: Callable[[T], float], term: Callable[[T], Term]) -> list[T]:
     """Cheapest first; ties are broken by structure, which no renaming or reordering of rules changes."""
-    forms = list(forms)
-    alike = Counter(map(cost, forms))
-    return sorted(forms, key=lambda form: (cost(form), form.term.digest if alike[cost(form)] > 1 else ""))
+    ordered = sorted(entries, key=cost)
+    costs = list(map(cost, ordered))
+    if len(set(costs)) == len(costs):
+        return ordered
+    alike = Counter(costs)
+    keys = [(own, term(entry).digest if alike[own] > 1 else "") for own, entry in zip(costs, ordered, strict=True)]
+    return [ordered[place] for place in sorted(range(len(keys)), key=keys.__getitem__)]
 
 
-def first[F: Weighed](forms: list[F]) -> F:
+def first(forms: list[Weighed]) -> Weighed:
     """The one that costs least."""
-    (found,) = cheapest(forms, 1, by_estimate, _term)
+    (found,) = cheapest(forms, 1, by_estimate, by_structure)
     return found
 
 

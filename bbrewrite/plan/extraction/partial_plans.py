@@ -127,7 +127,7 @@ class Walk:
         # For every list its makers in order of what each adds to the bound of a plan, at least, with their number.
         self._makers: dict[int, list[tuple[float, int, Maker, float]]] = {place: [] for place in self._least}
         for number, (maker, cost) in enumerate(seconds.items()):
-            stored = list(places(maker.stores))
+            stored = places(maker.stores)
             added = cost - sum([self._least[place] for place in stored])
             for place in stored:
                 self._makers[place].append((added, number, maker, cost))

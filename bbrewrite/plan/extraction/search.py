@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 
+from bbrewrite.core.terms import Term
 from bbrewrite.plan.extraction.extract import Extraction, KernelForm
+from bbrewrite.plan.extraction.forms import in_order
 from bbrewrite.plan.extraction.partial_plans import ListBits, Maker, PartialPlan, Walk
 
 # How many of the choices whose kernels are all scheduled are looked at, cheapest first.
@@ -48,6 +50,7 @@ class Found:
 class _Group:
     """The kernels of a maker: those still to be priced, and the cheapest priced."""
 
+    maker: Maker
     forms: tuple[KernelForm, ...]
     waiting: list[KernelForm] = field(init=False)
     seconds: float = inf
@@ -66,10 +69,13 @@ class _Group:
         """Whether no kernel that is not priced yet can be cheaper than the cheapest priced."""
         return self.seconds <= min((form.bound for form in self.waiting), default=inf)
 
-    @property
-    def order(self) -> tuple[float, str]:
-        """The dearest to be priced first: it tells most."""
-        return (self.bound, self.forms[0].term.digest)
+
+def _term(kernel: KernelForm) -> Term:
+    return kernel.term
+
+
+def _in_order(groups: Iterable[_Group]) -> list[_Group]:
+    return in_order(groups, lambda group: group.bound, lambda group: group.forms[0].term)
 
 
 class Prices:
@@ -84,13 +90,13 @@ class Prices:
         for kernel in extraction.kernels:
             alike.setdefault((frozenset(kernel.stores), kernel.lists_read), []).append(kernel)
         self._lists = ListBits(extraction.lists.by_name, alike)
-        groups: dict[Maker, _Group] = {}
+        groups: list[_Group] = []
         for (stores, reads), found in alike.items():
-            keeping = min(found, key=lambda kernel: (kernel.keeping, kernel.term.digest))
-            ordered = sorted(found, key=lambda kernel: kernel.order)
-            forms = tuple(dict.fromkeys((*ordered[:forms_tried], keeping)))
-            groups[Maker(self._lists.of(stores), self._lists.of(reads))] = _Group(forms)
-        self._groups = dict(sorted(groups.items(), key=lambda entry: entry[1].order))
+            keeping = in_order(found, lambda kernel: kernel.keeping, _term)[0]
+            ordered = in_order(found, lambda kernel: kernel.estimate, _term)[:forms_tried]
+            maker = Maker(self._lists.of(stores), self._lists.of(reads))
+            groups.append(_Group(maker, tuple(dict.fromkeys((*ordered, keeping)))))
+        self._groups = {group.maker: group for group in _in_order(groups)}
 
     def walk(self, outputs: Iterable[str], ceiling: float, fewest_lists: bool) -> Walk:
         """Through plans by what no kernel undercuts."""
@@ -109,8 +115,8 @@ class Prices:
         return [group for maker in plan.makers if not (group := self._groups[maker]).is_settled]
 
     def refine(self, groups: Iterable[_Group]) -> None:
-        """Prices one more kernel of one group: the most promising of the dearest."""
-        group = max(groups, key=lambda group: group.order)
+        """Prices one more kernel of one group: the most promising of the dearest, which tells most."""
+        group = _in_order(groups)[-1]
         form = group.waiting.pop(0)
         seconds = self._schedule(form)
         if seconds < group.seconds:
