@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -79,12 +80,12 @@ class Target:
     tolerance: float = TOLERANCE
     gpu: Gpu | None = None
 
-    @property
+    @cached_property
     def local_capacity_bytes(self) -> float:
         """What a processor's local blocks may take."""
         return max(tier.capacity_bytes for tier in self.memory if not tier.shared)
 
-    @property
+    @cached_property
     def shared_tiers(self) -> tuple[MemoryTier, ...]:
         """The tiers of global memory."""
         return tuple(tier for tier in self.memory if tier.shared)

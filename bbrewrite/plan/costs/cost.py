@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
-from bbrewrite.plan.costs.events import Event, NestEvents
+from bbrewrite.plan.costs.events import Event, NestEvents, summed
 from bbrewrite.plan.costs.reuse import Residence
 from bbrewrite.plan.costs.single_rows import KeptRows
-from bbrewrite.plan.costs.totals import Cost, Occupancy
+from bbrewrite.plan.costs.totals import Cost, Occupancy, total, weighted_total
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.masks.visited_share import MOST_COUNTED, SAMPLES, NarrowedLoop, counted_together, visited_share
 from bbrewrite.plan.target import MemoryTier
@@ -70,7 +72,7 @@ class NestCosts:
         self._empty = any(extents[name] == 0 for name in names)
         self._grid = [self._column[index] for index in grid]
         packing = [event._replace(amount=target.packing_operations) for event in events.packing]
-        copying = _summed(events.copying)
+        copying = summed(events.copying)
         merged = [event._replace(amount=event.amount * threads) for event in events.merged]
         rate = target.narrow_product_rate
         products = [
@@ -78,20 +80,29 @@ class NestCosts:
         ]
         traffic = (*events.loads, *events.stores, *merged)
         groups = (
-            (*_summed((*events.vector_work, *packing)), *copying),
-            _summed(events.statements),
-            _summed(events.folded_rows if target.gpu is None else ()),
-            _summed(products),
+            (*summed((*events.vector_work, *packing)), *copying),
+            summed(events.statements),
+            summed(events.folded_rows if target.gpu is None else ()),
+            summed(products),
             traffic,
-            _summed(events.kept),
-            _summed(events.accumulated),
-            _summed(events.flops),
-            _summed(events.iterations),
+            summed(events.kept),
+            summed(events.accumulated),
+            summed(events.flops),
+            summed(events.iterations),
         )
         self._products = [tuple(self._column[axis] for axis in event.axes) for event in groups[3]]
         self._in_passing = [event.in_passing and target.gpu is None for event in groups[3]]
+        # In passing there are only one of its panels, what is packed of it, and the next one; for a single row none.
+        self._packing_buffers = [
+            (
+                columns,
+                contracted,
+                0.0 if self._extents[rows] == 1 else 3.0 * target.matrix_columns if panels else np.inf,
+            )
+            for (rows, columns, contracted), panels in zip(self._products, self._in_passing, strict=True)
+        ]
         self._parts = [slice(0, 0)] * len(groups)
-        rows: list[list[float]] = []
+        rows: list[tuple[float, ...]] = []
         amounts: list[float] = []
         for number, group in enumerate(groups):
             self._parts[number] = slice(len(rows), len(rows) + len(group))
@@ -131,7 +142,7 @@ class NestCosts:
         self._sharing = list(zip(columns, repeats, strict=True))
         # Many events happen equally often.
         distinct: dict[tuple[float, ...], int] = {}
-        self._row_of = [distinct.setdefault(tuple(row), len(distinct)) for row in rows]
+        self._row_of = [distinct.setdefault(row, len(distinct)) for row in rows]
         self._exponent_matrix = np.array(list(distinct), dtype=np.float64).reshape(len(distinct), len(names))
         self._amounts = np.array(amounts, dtype=np.float64)[:, None]
         # Blocks that are alike are held as one.
@@ -163,8 +174,8 @@ class NestCosts:
         axes = (copied.rows, *copied.axes) if copied.rows else ()
         return fetching_work(self._target, *(extents[axis] for axis in axes)) / COPY_WORK if axes else 0.0
 
-    def _exponents(self, loops: tuple[str, ...], axes: tuple[str, ...]) -> list[float]:
-        return [1.0 if name in loops and name not in axes else 0.0 for name in self._column]
+    def _exponents(self, loops: tuple[str, ...], axes: tuple[str, ...]) -> tuple[float, ...]:
+        return tuple([1.0 if name in loops and name not in axes else 0.0 for name in self._column])
 
     def counted(self, blocks: tuple[int, ...]) -> Cost:
         """The cost of one choice of block sizes, the visited blocks of narrowed loops counted instead of sampled."""
@@ -177,35 +188,39 @@ class NestCosts:
         """
         spans = np.minimum(blocks, self._extents[:, None])
         trips = np.ceil(self._extents[:, None] / blocks)
-        totals = self._amounts * np.exp(self._exponent_matrix @ np.log(trips))[self._row_of]
-        all_iterations = totals[self._parts[-1]].sum(axis=0)
+        log_trips = np.log(trips)
+        totals = self._amounts * np.exp(self._exponent_matrix @ log_trips)[self._row_of]
+        all_iterations = total(totals[self._parts[-1]])
         for narrowed, places in self._narrowed.items():
             totals[places] *= self._visited(narrowed, blocks, most_counted)
         if self._is_split:
             totals *= self._repeats
-        _, _, _, _, traffic, _, _, flops, iterations = (totals[part] for part in self._parts)
+        _, _, _, _, traffic, _, _, flops, iterations = [totals[part] for part in self._parts]
         # What the busiest processor does.
         own = totals * self._share_of_one(trips, spans)
-        vector, statements, rows, products, own_traffic, kept, accumulated, *_ = (own[part] for part in self._parts)
+        vector, statements, rows, products, own_traffic, kept, accumulated, *_ = [own[part] for part in self._parts]
         if self._target.gpu is None:
             vector, own_traffic = vector * self._padding(spans), own_traffic * self._line_shares(spans)
         target = self._target
-        work = vector.sum(axis=0) / (target.vector_operations_per_second * target.vector_lanes)
-        work += STATEMENT_SECONDS * statements.sum(axis=0) + ROW_SECONDS * rows.sum(axis=0)
-        multiplying = [
-            total / (target.matrix_flops_per_second * self._matrix_efficiency(spans[list(axes)]))
-            for axes, total in zip(self._products, products, strict=True)
-        ]
+        work = total(vector) / (target.vector_operations_per_second * target.vector_lanes)
+        work += STATEMENT_SECONDS * total(statements) + ROW_SECONDS * total(rows)
+        # Several products have the same axes.
+        rates = {
+            axes: target.matrix_flops_per_second * self._matrix_efficiency(spans[list(axes)])
+            for axes in dict.fromkeys(self._products)
+        }
+        multiplying = [work_done / rates[axes] for axes, work_done in zip(self._products, products, strict=True)]
         work += sum(multiplying)
-        moved = traffic.sum(axis=0)
+        moved = total(traffic)
         seconds = target.launch_seconds + work * self._slowdown(spans, trips)
-        shares = self._residence.shares(trips)
+        shares = self._residence.shares(trips, log_trips)
         for tier, share in zip(target.shared_tiers, shares, strict=True):
-            seconds += self._tier_seconds(tier, (own_traffic * share).sum(axis=0), (traffic * share).sum(axis=0))
+            everyone = partial(weighted_total, traffic, share)
+            seconds += self._tier_seconds(tier, weighted_total(own_traffic, share), everyone)
         # What is fetched in passing takes no time that its product does not take as well.
         for product, load in self._fetched:
             fetching = sum(
-                self._tier_seconds(tier, own_traffic[load] * share[load], traffic[load] * share[load])
+                self._tier_seconds(tier, own_traffic[load] * share[load], partial(mul, traffic[load], share[load]))
                 for tier, share in zip(target.shared_tiers, shares, strict=True)
             )
             seconds -= np.minimum(fetching, multiplying[product])
@@ -220,7 +235,7 @@ class NestCosts:
         return best, Cost(
             float(seconds[best]),
             round(float(moved[best])) * scale,
-            tuple(round(float((traffic * share)[:, best].sum())) * scale for share in shares),
+            tuple(round(float((traffic[:, best] * share[:, best]).sum())) * scale for share in shares),
             round(float(flops[:, best].sum())) * scale,
             round(float(local[best])),
             float(iterations[:, best].sum()),
@@ -233,7 +248,7 @@ class NestCosts:
         return 1.0
 
     def _tier_seconds(
-        self, tier: MemoryTier, own: NDArray[np.float64], everyone: NDArray[np.float64]
+        self, tier: MemoryTier, own: NDArray[np.float64], everyone: Callable[[], NDArray[np.float64]]
     ) -> NDArray[np.float64]:
         """How long bytes from or to a tier take: the busiest processor's `own`, of those that all move."""
         return own * self._target.tier_seconds_per_byte(tier, self._threads)
@@ -361,8 +376,8 @@ class NestCosts:
         share = 1 - np.minimum(1.0, room / np.maximum(1.0, lists))
         are_asked_for = self._target.matrix_columns * Element.F32.size_bytes <= LINE
         wait = 1.0 if are_asked_for else WAIT_FOR_SUMS
-        far = share * (kept.sum(axis=0) + wait * accumulated.sum(axis=0))
-        return self._tier_seconds(self._target.shared_tiers[0], far, far)
+        far = share * (total(kept) + wait * total(accumulated))
+        return self._tier_seconds(self._target.shared_tiers[0], far, lambda: far)
 
     def _held_bytes(
         self, spans: NDArray[np.float64], trips: NDArray[np.float64]
@@ -372,12 +387,8 @@ class NestCosts:
         blocks = self._local_sizes * np.exp(self._span_matrix @ np.log(spans)) * self._kept_rows.shares(spans, trips)
         near = (blocks * (lengths <= 1)).sum(axis=0)
         # Packing buffers are used one after another, so the largest counts.
-        # In passing there are only one of its panels, what is packed of it, and the next one; for a single row none.
-        panels = np.where(self._in_passing, 3.0 * self._target.matrix_columns, np.inf)
-        panels[[self._extents[rows] == 1 for rows, _, _ in self._products]] = 0.0
         packed = [
-            np.minimum(spans[columns], most) * spans[contracted]
-            for (_, columns, contracted), most in zip(self._products, panels, strict=True)
+            np.minimum(spans[columns], most) * spans[contracted] for columns, contracted, most in self._packing_buffers
         ]
         near = near + (Element.F32.size_bytes * np.max(packed, axis=0) if packed else 0)
         # A left operand whose only block a loop loads again lies as near as if it were kept.
@@ -385,13 +396,3 @@ class NestCosts:
             is_same = (np.prod(trips[again], axis=0) > 1) & (np.prod(trips[own], axis=0) == 1)
             near = near + size * np.prod(spans[axes], axis=0) * is_same
         return near, (blocks * lengths * (lengths > 1)).sum(axis=0)
-
-
-def _summed(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Events that happen in one place, on blocks of one shape, as one: kernels have many statements in few places."""
-    alike: dict[object, list[Event]] = {}
-    for event in events:
-        place = event.loops, event.shared, event.narrowed, event.once
-        key = event.axes, place, event.in_passing, event.block, event.rows
-        alike.setdefault(key, []).append(event)
-    return tuple(same[0]._replace(amount=sum([event.amount for event in same])) for same in alike.values())

@@ -7,7 +7,7 @@ are not among its axes. What events cost on a target is for `cost.py` to say.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -104,6 +104,21 @@ def summarise(
 ) -> NestEvents:
     """The events of a nest."""
     return _Summary(table, typing, tensors).of(body, grid)
+
+
+def summed(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Events that happen in one place, on blocks of one shape, as one: kernels have many statements in few places."""
+    alike: dict[object, list[Event]] = {}
+    for event in events:
+        place = event.loops, event.shared, event.narrowed, event.once
+        key = event.axes, place, event.in_passing, event.block, event.rows
+        alike.setdefault(key, []).append(event)
+    return tuple(
+        [
+            same[0] if len(same) == 1 else same[0]._replace(amount=sum([event.amount for event in same]))
+            for same in alike.values()
+        ]
+    )
 
 
 class _Summary:

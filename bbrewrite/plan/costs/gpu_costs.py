@@ -12,7 +12,7 @@ waiting, and few busy multiprocessors leave the memory waiting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -170,9 +170,9 @@ class GpuNestCosts(NestCosts):
         return 1 + self._gpu.warps_for_half_rate / active
 
     def _tier_seconds(
-        self, tier: MemoryTier, own: NDArray[np.float64], everyone: NDArray[np.float64]
+        self, tier: MemoryTier, own: NDArray[np.float64], everyone: Callable[[], NDArray[np.float64]]
     ) -> NDArray[np.float64]:
-        return np.maximum(own / self._gpu.bytes_per_second_of_processor, everyone / tier.bytes_per_second)
+        return np.maximum(own / self._gpu.bytes_per_second_of_processor, everyone() / tier.bytes_per_second)
 
     def _occupancy(self, spans: NDArray[np.float64], trips: NDArray[np.float64]) -> Occupancy:
         cells, resident = float(self._cells(trips)[0]), float(self._resident(spans, trips)[0])

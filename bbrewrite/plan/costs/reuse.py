@@ -75,10 +75,13 @@ class Residence:
 
         return [exponent(name) for name in self._columns]
 
-    def shares(self, trips: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def shares(self, trips: NDArray[np.float64], log_trips: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """For each shared tier the shares of all events, a row for each, that it serves."""
-        touched = self._amounts * np.exp(self._matrix @ np.log(trips))
-        between = {loops: touched[part].sum(axis=0) for loops, part in zip(self._repeating, self._parts, strict=True)}
+        between: dict[_Loops, NDArray[np.float64]] = {}
+        if self._repeating:
+            touched = self._amounts * np.exp(self._matrix @ log_trips)
+            for loops, part in zip(self._repeating, self._parts, strict=True):
+                between[loops] = np.add.reduce(touched[part], axis=0)
         known: dict[_Reused, list[NDArray[np.float64]]] = {}
         for reused in self._reused:
             if reused not in known:
@@ -90,7 +93,7 @@ class Residence:
     ) -> list[NDArray[np.float64]]:
         served = [np.zeros(trips.shape[1]) for _ in self._capacities]
         served[self._tier(reused.distance)] += 1
-        if not between:
+        if not between or not reused.loops:
             return served
         total = np.ones(trips.shape[1])
         for loops in reused.loops:

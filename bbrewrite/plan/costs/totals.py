@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @dataclass(frozen=True)
 class Occupancy:
@@ -39,3 +42,13 @@ class Cost:
     def rank(self) -> tuple[float, int, int]:
         """Feasible and fast first; what does not fit in local memory is ordered by how much it needs."""
         return (self.seconds, self.local_bytes, self.global_bytes)
+
+
+def total(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What all rows come to, for each column."""
+    return np.add.reduce(rows, axis=0)
+
+
+def weighted_total(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same of rows that count by weights."""
+    return total(rows * weights)
