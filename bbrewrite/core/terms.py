@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, cast
 
 from bbrewrite.core.addresses import Address
@@ -59,11 +59,6 @@ class Term:
         return _united([child.local_names for child in self.children])
 
     @cached_property
-    def _hash(self) -> int:
-        # Terms share subterms heavily; without a stored hash every lookup would walk the whole tree.
-        return hash((type(self).__name__, *[getattr(self, name) for name in self.__match_args__]))
-
-    @cached_property
     def _below(self) -> tuple[Term, ...]:
         """Every distinct term inside of this one, operands before users; itself would make a cycle of references."""
         found: dict[Term, None] = {}
@@ -89,11 +84,21 @@ def _digested(value: object) -> object:
 
 def _united(names: list[frozenset[str]]) -> frozenset[str]:
     """All names; most often one of the sets has them all."""
-    largest = max(names, key=len, default=frozenset[str]())
-    return largest if all(own <= largest for own in names) else largest.union(*names)
+    largest = frozenset[str]()
+    for own in names:
+        if not own <= largest:
+            largest = own if largest <= own else largest | own
+    return largest
 
 
 def _hashed[T: type[Term]](cls: T) -> T:
+    """With a hash that is found once: terms share subterms heavily, and every lookup would walk the whole tree."""
+    kind = cls.__name__
+    first, *others = (field.name for field in fields(cls))
+    own = attrgetter(first, *others)
+    found = cached_property[int](lambda self: hash((kind, own(self))))
+    found.__set_name__(cls, "_hash")
+    cls._hash = found  # type: ignore[attr-defined]
     cls.__hash__ = lambda self: self._hash  # type: ignore[method-assign]
     return cls
 

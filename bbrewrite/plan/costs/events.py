@@ -8,7 +8,7 @@ are not among its axes. What events cost on a target is for `cost.py` to say.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
@@ -190,7 +190,7 @@ class _Summary:
                     self._visit(statement.body, inner)
                 case Let(target, expression) | Update(target, expression):
                     combines = isinstance(statement, Update) and statement.combines is not None
-                    making = replace(place, made=target.name, combines=combines)
+                    making = place._replace(made=target.name, combines=combines)
                     if target.name not in self._views:
                         self._vector.append(making.around(target.list_indices).event(PASS_WORK, target.type.axes))
                     self._lists(target, expression, making, loaded)
@@ -316,8 +316,7 @@ class _Summary:
         self._vector.append(place.event(work or LAYOUT_WORK / 2, axes))
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a statement stands: the loops around it, and the one of them whose iterations are shared out."""
 
     loops: tuple[str, ...]
@@ -336,7 +335,8 @@ class _Place:
 
     def around(self, indices: tuple[str, ...]) -> _Place:
         """The place with loops over further indices, which the statement runs over by itself."""
-        return replace(self, loops=(*self.loops, *(index for index in indices if index not in self.loops)))
+        further = [index for index in indices if index not in self.loops]
+        return self._replace(loops=(*self.loops, *further)) if further else self
 
     def event(self, amount: float, axes: tuple[str, ...]) -> Event:
         return Event(amount, axes, self.loops, self.shared, self.narrowed, made=self.made)

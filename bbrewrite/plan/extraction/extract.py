@@ -245,9 +245,12 @@ class _Extraction:
             kept = [form for _, form in found]
         else:
             # The best for every set of lists are as many as may be kept.
+            def best_of(entry: tuple[int, Weighed]) -> Weighed:
+                return first(alike[entry[1].lists_read], by_estimate)
+
             best = [(0, min(rivals, key=by_estimate)) for rivals in alike.values()]
-            best = cheapest(best, count, self._rank_among_many, lambda entry: first(alike[entry[1].lists_read]).term)
-            kept = [first(alike[form.lists_read]) for _, form in best]
+            best = cheapest(best, count, self._rank_among_many, lambda entry: best_of(entry).term)
+            kept = [best_of(entry) for entry in best]
         self.is_complete = self.is_complete and len(kept) == sum(map(len, alike.values()))
         return in_order(kept, by_estimate, by_structure)
 

@@ -77,8 +77,8 @@ def ranked(rivals: list[Weighed], most: int) -> list[tuple[int, Weighed]]:
     free = rivals[0].free
     if all(form.free == free for form in rivals):
         kept = in_order(cheapest(rivals, most, by_estimate, by_structure), by_estimate, by_structure)
-        rows_kept = cheapest(rivals, 1, _by_keeping, by_structure)
-        return list(enumerate([*kept, *(form for form in rows_kept if not _is_among(form, kept))]))
+        rows_kept = first(rivals, _by_keeping) if len(kept) < len(rivals) else kept[0]
+        return list(enumerate(kept if _is_among(rows_kept, kept) else [*kept, rows_kept]))
     favourites: list[Weighed] = []
     for form in in_order(rivals, _by_keeping, by_structure):
         if not any(_serves_for(other, form) for other in favourites):
@@ -123,10 +123,11 @@ def in_order[T](entries: Iterable[T], cost: Callable[[T], float], term: Callable
     return [ordered[place] for place in sorted(range(len(keys)), key=keys.__getitem__)]
 
 
-def first(forms: list[Weighed]) -> Weighed:
-    """The one that costs least."""
-    (found,) = cheapest(forms, 1, by_estimate, by_structure)
-    return found
+def first(forms: list[Weighed], cost: Callable[[Weighed], int]) -> Weighed:
+    """The one that costs least, told by structure where several do."""
+    least = min(map(cost, forms))
+    equal = [form for form in forms if cost(form) == least]
+    return equal[0] if len(equal) == 1 else min(equal, key=lambda form: form.term.digest)
 
 
 def cheapest[T, C: (int, tuple[int, ...])](

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import permutations
+from operator import is_
 
 from bbrewrite.core.terms import Local, Term
 from bbrewrite.plan.kernel import Let, Loop, Statement, Store, Update, walk_statements
@@ -19,15 +20,22 @@ from bbrewrite.plan.nests.states import substituted
 
 def with_equal_states_once(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """The statements of a nest without accumulators that repeat others."""
-    found = tuple(
-        replace(statement, body=with_equal_states_once(statement.body)) if isinstance(statement, Loop) else statement
-        for statement in body
-    )
+    found = tuple([_with_inner_once(statement) for statement in body])
     pair = _first_pair(found)
     while pair is not None:
         found = _without(found, *pair)
         pair = _first_pair(found)
     return found
+
+
+def _with_inner_once(statement: Statement) -> Statement:
+    """A statement of which all loops inside are without such accumulators."""
+    if not isinstance(statement, Loop):
+        return statement
+    inner = with_equal_states_once(statement.body)
+    # Most often nothing is to be left out.
+    is_same = len(inner) == len(statement.body) and all(map(is_, inner, statement.body))
+    return statement if is_same else replace(statement, body=inner)
 
 
 def _first_pair(body: tuple[Statement, ...]) -> tuple[str, str] | None:
@@ -37,8 +45,10 @@ def _first_pair(body: tuple[Statement, ...]) -> tuple[str, str] | None:
             continue
         starts = {s.target.name: s for s in body[:position] if isinstance(s, Let) and not s.target.list_indices}
         updates = [s for s in loop.body if isinstance(s, Update) and s.target.name in starts]
+        if len(updates) < 2:
+            continue
         names = Counter(update.target.name for update in updates)
-        uses = _uses(loop) if len(updates) > 1 else Counter[str]()
+        uses = _uses(loop)
         changing = {s.target.name for s in walk_statements(loop.body) if isinstance(s, Update)}
         lets = {s.target.name: s.expression for s in loop.body if isinstance(s, Let) and s.target.name not in changing}
         for kept, other in permutations(updates, 2):
