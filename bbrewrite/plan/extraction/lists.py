@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 from bbrewrite.core.addresses import Address
 from bbrewrite.core.elements import Element, stored_element, wider
@@ -180,16 +181,21 @@ def smallest_terms(graph: FrozenGraph) -> Mapping[int, Term]:
 
     Such a term need not keep to its scope: it is no program.
     """
-    sizes: dict[int, int] = {}
-    changed = True
-    while changed:
-        changed = False
-        for identifier, eclass in graph.classes.items():
-            for node in eclass.nodes:
-                size = _size(node, sizes)
-                if size is not None and size < sizes.get(identifier, size + 1):
-                    sizes[identifier] = size
-                    changed = True
+    users: dict[int, dict[int, None]] = {}
+    for identifier, eclass in graph.classes.items():
+        for node in eclass.nodes:
+            for child in node.children:
+                users.setdefault(child, {})[identifier] = None
+    sizes: dict[int, float] = {}
+    # Most operands come after their users, so from the last on few classes are looked at twice.
+    pending = dict.fromkeys(reversed(list(graph.classes)))
+    while pending:
+        waiting, pending = pending, dict[int, None]()
+        for identifier in waiting:
+            size = min([_size(node, sizes) for node in graph.classes[identifier].nodes], default=inf)
+            if size < sizes.get(identifier, inf):
+                sizes[identifier] = size
+                pending.update(users.get(identifier, {}))
     terms: dict[int, Term] = {}
     # Operands are smaller than what they make, so they come first.
     for identifier in sorted(sizes, key=sizes.__getitem__):
@@ -199,11 +205,9 @@ def smallest_terms(graph: FrozenGraph) -> Mapping[int, Term]:
     return terms
 
 
-def _size(node: ENode, sizes: Mapping[int, int]) -> int | None:
-    """The size of the smallest term of a node, None while that of an operand is unknown."""
-    if not all(child in sizes for child in node.children):
-        return None
-    return 1 + sum(sizes[child] for child in node.children)
+def _size(node: ENode, sizes: Mapping[int, float]) -> float:
+    """The size of the smallest term of a node, infinite while that of an operand is unknown."""
+    return 1 + sum([sizes.get(child, inf) for child in node.children])
 
 
 def list_depths(graph: FrozenGraph) -> dict[int, int]:
