@@ -111,7 +111,7 @@ class _Search[P: Planned]:
         self._asked: set[object] = set()  # classes that decisions needed
         self._missing: dict[object, Candidate] = {}  # by class: what a look ahead would have planned
         self._guessed: set[object] = set()  # kinds of which it was guessed whether they grow
-        self._has_guessed = False  # where candidates begin
+        self._has_guessed = False  # whether a run so far may end elsewhere, so that those after it begin elsewhere
 
     def run(self) -> tuple[Chosen[P], ...]:
         while self._looks_ahead:

@@ -1,7 +1,7 @@
 """How long a search for a counterexample may take: CPU seconds, and longer until a few instances were tried.
 
 A verdict on a handful of instances says nothing, and what a slow or busy machine spends before the first of them, on
-imports for example, is not the rule's. So time alone ends a search only after `FEWEST` instances.
+imports for example, is not the rule's. So a search that has not tried `FEWEST` instances may take ten times as long.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 FEWEST = 50  # instances tried before time ends a search, and before a condition is proposed
-_PATIENCE = 10  # times as long as asked for may go by until then
+_PATIENCE = 10  # times as long as asked for may go by before them
 
 
 class Allowance:
