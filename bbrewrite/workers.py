@@ -16,10 +16,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from io import BytesIO
 from threading import Thread
-from types import MappingProxyType
 from typing import Any
+
+from bbrewrite.pickling import pickled
 
 # What a process needs to start is then a small part of what it does.
 _TASKS_EACH = 8
@@ -85,9 +85,9 @@ class Workers:
             return (), ()
         try:
             # Now: what is done here meanwhile may change objects that tasks have in common.
-            messages = [_pickled(task) for task in tasks]
+            messages = [pickled(task) for task in tasks]
             while len(self.running) < enough:
-                self.running.append(_Worker(_pickled(self._beginning)))
+                self.running.append(_Worker(pickled(self._beginning)))
         except Exception:  # too deep for pickling, or no memory for another process: all is done here
             return (), ()
         return [worker for worker in self.running if worker.runs], messages
@@ -141,23 +141,6 @@ def _broken_pipes_as_errors() -> Generator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _Pickler(pickle.Pickler):
-    """Read-only views of dicts too, which Python does not pickle."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        return (_view, (dict(obj),)) if isinstance(obj, MappingProxyType) else NotImplemented  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-def _view(content: dict[Any, Any]) -> MappingProxyType[Any, Any]:
-    return MappingProxyType(content)
-
-
-def _pickled(what: Any) -> bytes:
-    stream = BytesIO()
-    _Pickler(stream, pickle.HIGHEST_PROTOCOL).dump(what)
-    return stream.getvalue()
-
-
 def serve() -> None:
     """Does the tasks that come in on standard input until it ends: all that such a process does."""
     tasks, results = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
@@ -169,8 +152,8 @@ def serve() -> None:
         while True:
             task = pickle.load(tasks)
             try:
-                found = _pickled((True, do(task)))
+                found = pickled((True, do(task)))
             except Exception as error:
-                found = _pickled((False, repr(error)))
+                found = pickled((False, repr(error)))
             results.write(found)
             results.flush()

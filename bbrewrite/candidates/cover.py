@@ -155,7 +155,7 @@ class _Search[P: Planned]:
 
     def _launched_once(self, atoms: Sequence[Atom]) -> list[Atom]:
         """As many of the first atoms as one candidate may have, where that is one kernel that takes no longer than two
-        launches: whatever is cut takes longer. None otherwise; most often what they take alone tells.
+        launches: whatever is cut takes longer. No atoms otherwise; most often what they take alone tells.
         """
         if self._alone is None:
             return []

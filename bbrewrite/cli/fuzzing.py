@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from bbrewrite.lang.diagnostics import Diagnostic, InputError, did_you_mean, sho
 from bbrewrite.lang.sources import read_source
 from bbrewrite.rules.load import known_rules
 from bbrewrite.rules.rules import RuleSet
+from bbrewrite.runtime.library import default_threads
 
 
 def fuzz_command(
@@ -38,7 +38,7 @@ def fuzz_command(
     tasks = tasks_of(rules, known, Budget(seed, budget), width, rule or "")
     reports: list[Report] = []
     with _progress(len(tasks)) as step:
-        for report in run_tasks(sources, rules, tasks, jobs or _processors()):
+        for report in run_tasks(sources, rules, tasks, jobs or default_threads()):
             reports.append(report)
             step(report.name)
             if not as_json:
@@ -55,10 +55,6 @@ def fuzz_command(
 
 def _files(path: Path) -> list[Path]:
     return sorted(path.rglob("*.rules")) if path.is_dir() else [path]
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _check_known(name: str, rules: RuleSet) -> None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any
 
-from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.spans import Source
 from bbrewrite.core.terms import Term
+from bbrewrite.pickling import pickled
 from bbrewrite.resources import package_fingerprint
 from bbrewrite.rules.rules import Condition, Rule, RuleSet, Siblings
 from bbrewrite.runtime.cache import content_key, note, noted
@@ -30,7 +28,7 @@ def remembered_rules(sources: Sequence[Source], parse: Callable[[Sequence[Source
     if found is None:
         found = parse(sources)
         found = replace(found, rules=_SharedTerms().rules(found.rules))
-        _write(name, key, found)
+        note(_KIND, name, pickled((key, found)))
     return found
 
 
@@ -39,19 +37,10 @@ def _read(name: str, key: str) -> RuleSet | None:
     if data is None:
         return None
     try:
-        stored, rules, functions, operators, monoids, warnings = pickle.loads(data)
+        stored, found = pickle.loads(data)
     except Exception:  # a file of another version, or a damaged one, raises anything
         return None
-    if stored != key:
-        return None
-    table = OperatorTable(*map(MappingProxyType[str, Any], (functions, operators, monoids)))
-    return RuleSet(rules, table, warnings)
-
-
-def _write(name: str, key: str, found: RuleSet) -> None:
-    table = found.table
-    parts = (dict(table.functions), dict(table.operators), dict(table.monoids))
-    note(_KIND, name, pickle.dumps((key, found.rules, *parts, found.warnings), pickle.HIGHEST_PROTOCOL))
+    return found if stored == key else None
 
 
 class _SharedTerms:
