@@ -73,25 +73,6 @@ template <int N, class F> BB_INLINE void one_by_one(Vector<float>::type* x, F f)
 // Vectors of e^x.
 struct Exp {
   using vec = detail::Vector<float>::type;
-#if !defined(__AVX512F__) && defined(__AVX2__) && defined(__FMA__)
-  static BB_INLINE vec one(vec x) {
-    using namespace detail;
-    using bits = Vector<uint32_t>::type;
-    using whole = Vector<int32_t>::type;
-    // x = n ln 2 + r with n a multiple of 1 / 8 and r at least 0, so that 2^n is infinite only where e^x is. As an integer
-    // n + magic ends in 8 n. Much is done with integers, since there are more units for them than for multiplications.
-    const vec none{}, magic = none + 0x1.8p20f;
-    const whole most = whole{} + (0x49c00000 + 8 * 128);
-    vec n = fused_lanes(x - 0x1.62e43p-5f, none + 0x1.715476p0f, magic);  // the nearest to 1 / 16 less is rounded down
-    n = vec(least_of(whole(n), most));
-    const vec power = vec(bits(look_up(*(const Vector<float>::unaligned*)eighths, n)) + (bits(n) << 20));
-    n -= magic;
-    const vec r = fused_lanes(n, none - 0x1.217f7ep-12f, fused_lanes(n, none - 0x1.62cp-1f, x));
-    const vec tail = fused_lanes(fused_lanes(r, none + 0x1.63d002p-3f, none + 0x1.ffa2c6p-2f), r, none + 0x1.000054p0f);
-    const vec y = fused_lanes(tail, r * power, power);
-    return x < -0x1.5d589ep6f ? none : y;  // log of the smallest normal number
-  }
-#endif
   template <int N> static BB_INLINE void apply(vec* x) {
 #if defined(__AVX512F__)
     using namespace detail;
@@ -109,11 +90,38 @@ struct Exp {
     BB_EACH r[j] *= t[j];
     BB_EACH x[j] = scale_lanes(fused_lanes(p[j], r[j], t[j]), n[j]);
 #elif defined(__AVX2__) && defined(__FMA__)
-    BB_EACH x[j] = one(x[j]);  // few registers: others would be kept in memory meanwhile, and processors look ahead as far
+    // Two at a time: more would be kept in memory meanwhile, since registers are few, and of one the processor cannot look
+    // far enough ahead to the next.
+    constexpr int M = N < 2 ? N : 2;
+    BB_UNROLL for (int j = 0; j < N; j += M) in_turns<M>(x + j);
 #else
     detail::one_by_one<N>(x, [](float y) __attribute__((always_inline)) { return bb::exp(y); });
 #endif
   }
+
+ private:
+#if !defined(__AVX512F__) && defined(__AVX2__) && defined(__FMA__)
+  template <int N> static BB_INLINE void in_turns(vec* x) {
+    using namespace detail;
+    using bits = Vector<uint32_t>::type;
+    using whole = Vector<int32_t>::type;
+    // x = n ln 2 + r with n a multiple of 1 / 8 and r at least 0, so that 2^n is infinite only where e^x is. As an integer
+    // n + magic ends in 8 n. Much is done with integers, since there are more units for them than for multiplications.
+    const vec none{}, magic = none + 0x1.8p20f, table = *(const Vector<float>::unaligned*)eighths;
+    const whole most = whole{} + (0x49c00000 + 8 * 128);
+    vec n[N], power[N], r[N], tail[N];
+    BB_EACH n[j] = fused_lanes(x[j] - 0x1.62e43p-5f, none + 0x1.715476p0f, magic);  // the nearest to 1 / 16 less
+    BB_EACH n[j] = vec(least_of(whole(n[j]), most));
+    BB_EACH power[j] = vec(bits(look_up(table, n[j])) + (bits(n[j]) << 20));
+    BB_EACH n[j] -= magic;
+    BB_EACH r[j] = fused_lanes(n[j], none - 0x1.62cp-1f, x[j]);
+    BB_EACH r[j] = fused_lanes(n[j], none - 0x1.217f7ep-12f, r[j]);
+    BB_EACH tail[j] = fused_lanes(r[j], none + 0x1.63d002p-3f, none + 0x1.ffa2c6p-2f);
+    BB_EACH tail[j] = fused_lanes(tail[j], r[j], none + 0x1.000054p0f);
+    BB_EACH r[j] = fused_lanes(tail[j], r[j] * power[j], power[j]);
+    BB_EACH x[j] = x[j] < -0x1.5d589ep6f ? none : r[j];  // log of the smallest normal number
+  }
+#endif
 };
 
 // Vectors of e^x that are going to be rounded to bf16, which keeps 8 bits: these are right to 16. They take two thirds of

@@ -105,6 +105,9 @@ template <> struct NaNs<float> {
 };
 #endif
 
+// The run of lanes that need not be told of one's end.
+constexpr long endless = any_length / 1024;
+
 template <class T> struct Highest {
   static constexpr T start = lowest<T>;
   template <class V> static BB_INLINE V of(V a, V b) { return a > b ? a : b; }
@@ -119,6 +122,8 @@ template <class T> struct Least {
 template <class T, class Pick> struct Extremes {
   using vec = typename Vector<T>::type;
   static constexpr T start = Pick::start;
+  static constexpr long run = endless;
+  BB_INLINE void end_run() {}
   vec best[4] = {vec{} + start, vec{} + start, vec{} + start, vec{} + start};
   NaNs<T> nans;
   BB_INLINE void add(const vec* terms) {
@@ -139,6 +144,8 @@ template <class T, class Pick> struct Extremes {
 template <class Lanes> struct Four {
   using vec = typename Lanes::vec;
   static constexpr auto start = Lanes::start;
+  static constexpr long run = endless;
+  BB_INLINE void end_run() {}
   Lanes lanes[4];
   BB_INLINE void add(const vec* terms) {
     BB_UNROLL for (int j = 0; j < 4; ++j) lanes[j].add(terms[j]);
@@ -158,42 +165,50 @@ struct FloatSum {
   using vec = Vector<float>::type;
   using wide = Vector<double>::type;
   static constexpr float start = 0;
-  wide low = wide{}, high = wide{};
-  template <int First, int... I> static BB_INLINE wide lanes_from(vec v, Lanes<I...>) {
-    return __builtin_convertvector(__builtin_shufflevector(v, v, (First + I)...), wide);
-  }
+  static constexpr long run = 4;
   vec part{};
-  int filled = 0;
   BB_INLINE void add(const vec* terms) { add_one((terms[0] + terms[1]) + (terms[2] + terms[3])); }
-  BB_INLINE void add_one(vec terms) {
-    part += terms;
-    if (++filled == 4) widen();
-  }
-  BB_INLINE void widen() {
+  BB_INLINE void add_one(vec terms) { part += terms; }
+  BB_INLINE void end_run() {
     low += lanes_from<0>(part, LanesOf<double>{});
     high += lanes_from<Vector<double>::width>(part, LanesOf<double>{});
     part = vec{};
-    filled = 0;
   }
   BB_INLINE float result() {
-    if (filled) widen();
+    end_run();
     return float(across<double>(low + high, [](auto a, auto b) __attribute__((always_inline)) { return a + b; }));
+  }
+
+ private:
+  wide low = wide{}, high = wide{};
+  template <int First, int... I> static BB_INLINE wide lanes_from(vec v, Lanes<I...>) {
+    const auto half = __builtin_shufflevector(v, v, (First + I)...);
+#if defined(__AVX__)
+    wide result;  // in one instruction, where GCC takes halves of it and goes through memory
+    __asm__("vcvtps2pd %1, %0" : "=x"(result) : "x"(half));
+    return result;
+#else
+    return __builtin_convertvector(half, wide);
+#endif
   }
 };
 
-// Four vectors at a time, then one by one, and what is left. Terms are added first: what is beside may store elsewhere, and
-// compilers would keep them in memory over that.
+// Four vectors at a time, in runs of as many of these as the lanes ask for, then one by one, and what is left. Terms are
+// added first: what is beside may store elsewhere, and compilers would keep them in memory over that.
 template <class Lanes, class T, long Most, class F, class... Beside>
 BB_INLINE T reduce_over(long n, F f, Beside&&... beside) {
   using vec = typename Vector<T>::type;
   constexpr long W = Vector<T>::width, L = 4 * W;
   Lanes lanes;
   long c = 0;
-  for (; Most >= L && c + L <= n; c += L) {
-    alignas(BB_VECTOR_BYTES) T terms[L];  // lives in registers, since nothing else is kept in it
-    make_terms<4>(terms, c, L, Lanes::start, f);
-    lanes.add((const vec*)terms);
-    (beside(c, terms, L), ...);
+  for (const long whole = n / L * L; Most >= L && c < whole; lanes.end_run()) {
+    const long end = whole - c <= Lanes::run * L ? whole : c + Lanes::run * L;
+    for (; c < end; c += L) {
+      alignas(BB_VECTOR_BYTES) T terms[L];  // lives in registers, since nothing else is kept in it
+      make_terms<4>(terms, c, L, Lanes::start, f);
+      lanes.add((const vec*)terms);
+      (beside(c, terms, L), ...);
+    }
   }
   for (; Most >= W && c + W <= n; c += W) {
     alignas(BB_VECTOR_BYTES) T terms[W];
