@@ -15,6 +15,7 @@ from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.plan.kernel import KernelProgram, Let, Loop, Store, Update
 from bbrewrite.runtime.library import CompiledProgram
 from bbrewrite.runtime.module import compile_programs
+from tests.built import built
 from tests.codegen.general_cases import general_cases
 from tests.codegen.kernel_cases import (
     BF16,
@@ -92,15 +93,18 @@ def _operators() -> dict[str, KernelProgram]:
     return {case.name: case for case in cases}
 
 
-CASES = {**general_cases(), **_operators()}
 _WHOLE_LIST = swiglu("swiglu_whole_list", whole_list=True)
+_FORMS = general_cases()
+_OPERATORS = _operators()
+CASES = {**_FORMS, **_OPERATORS}
 
 
 @functools.cache
 def _compiled() -> dict[str, CompiledProgram]:
-    programs = [*CASES.values(), _WHOLE_LIST]
-    names = [case.name for case in programs]
-    return dict(zip(names, compile_programs(programs, TABLE), strict=True))
+    """Every form of kernel is built as users build it, operators one by one with fewer of the optimiser's passes."""
+    forms, operators = [*_FORMS.values(), _WHOLE_LIST], list(_OPERATORS.values())
+    programs = (*compile_programs(forms, TABLE), *built(operators, TABLE, ("-O1",)))
+    return dict(zip([case.name for case in (*forms, *operators)], programs, strict=True))
 
 
 def _sizes(case: KernelProgram) -> list[dict[str, int]]:

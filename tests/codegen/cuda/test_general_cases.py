@@ -21,7 +21,7 @@ _CASES = {name: case for name, case in general_cases().items() if not any(k.is_s
 # Reads beside their block, strides, transposes, lists, functions of double precision, types that are no floats.
 _ALWAYS = {"shifted_product", "folded_shift", "strided", "transposed", "lists", "point_position", "counted", "cast"}
 _TOLERANCES = {Element.F16: 4e-3, Element.BF16: 3e-2, Element.F32: 1e-4, Element.F64: 1e-9}
-_EXTENTS = ((7, 3), (16, 5))
+_EXTENTS = ((7, 3), (16, 1))
 
 
 def _with_extents(program: KernelProgram, first: int, step: int) -> KernelProgram:

@@ -14,6 +14,8 @@ from tests.codegen.cuda.planted_faults import missing_waits, with_headers, wrong
 from tests.codegen.cuda.programs import NAMES, SHAPES, case, data, nvcc, run
 
 _PLAIN_ATTENTION = ("attention", "attention_few_rows", "grouped_query_attention")
+# What runs fastest and still goes round every loop is tried first: it finds most.
+_SHAPES = sorted(SHAPES, key=("ragged", "aligned", "tiny").index)
 _STEP_LIMIT = 400_000  # a fault may make a loop endless
 
 
@@ -25,7 +27,7 @@ def _experiments(name: str, kind: str) -> list[tuple[Mapping[str, int], Mapping[
     are 0, from the others.
     """
     found: list[tuple[Mapping[str, int], Mapping[str, Any], Mapping[str, Any]]] = []
-    for shape in SHAPES:
+    for shape in _SHAPES:
         given = data(name, kind, shape)
         found.append((given.extents, given.arrays, run(name, kind, shape, "greedy").outputs))
         signs = [5.0 if position % 2 == 0 else -5.0 for position in range(len(given.arrays))]
