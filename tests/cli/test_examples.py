@@ -17,7 +17,6 @@ _SIZES = {
     "causal_attention": "b=1 h=2 m=5 n=70 d=8 l=9",
     "cross_entropy": "m=65 k=17 n=9",
     "decoder": "layer=3 m=9 c=20 r=3 l=5 f=17",
-    "decoder_layer": "m=9 c=20 r=3 l=5 f=17",
     "differential_attention": "m=70 d=8 l=9",
     "grouped_query_attention": "b=1 m=65 n=66 d=8 l=9",
     "layernorm_matmul": "m=65 k=130 n=66",
@@ -30,6 +29,8 @@ _SIZES = {
     "softmin": "m=70 d=8 l=9",
     "softcap_window_attention": "h=2 m=150 d=8 l=9",
 }
+# The decoder is three of them; tests/plan/test_kernel_counts.py runs one compiled.
+_IN_ANOTHER = {"decoder_layer"}
 _COMPILED = {
     "attention",
     "attention_sinks",
@@ -43,7 +44,7 @@ _COMPILED = {
 
 
 def test_every_example_has_a_test() -> None:
-    assert {path.stem for path in (ROOT / "examples").glob("*.bb")} == set(_SIZES)
+    assert {path.stem for path in (ROOT / "examples").glob("*.bb")} == set(_SIZES) | _IN_ANOTHER
 
 
 @pytest.mark.parametrize("name", sorted(_SIZES))
