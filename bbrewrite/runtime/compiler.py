@@ -60,18 +60,17 @@ class Compiler:
         """Text that differs where products may: the compiler, its options and, by -march=native, the processor."""
         return "\n".join((*self.command, self.version, *self.flags(), processor_name()))
 
-    def build_library(
-        self, source: Path, product: Path, include: Path, extra: Sequence[str] = (), objects: Sequence[Path] = ()
-    ) -> None:
-        """Compiles one translation unit, and links it with objects, to a shared library.
-
-        Raises CompilationFailed, and OSError for a full disk.
-        """
-        self._run((*self.flags(extra), f"-I{include}", "-shared", str(source), *map(str, objects)), source, product)
+    def build_library(self, source: Path, product: Path, include: Path, extra: Sequence[str] = ()) -> None:
+        """Compiles one translation unit to a shared library. Raises CompilationFailed, and OSError for a full disk."""
+        self._run((*self.flags(extra), f"-I{include}", "-shared", str(source)), source, product)
 
     def build_object(self, source: Path, product: Path, include: Path, extra: Sequence[str] = ()) -> None:
         """Compiles one translation unit to an object. Raises CompilationFailed, and OSError for a full disk."""
         self._run((*self.flags(extra), f"-I{include}", "-c", str(source)), source, product)
+
+    def link_library(self, objects: Sequence[Path], product: Path) -> None:
+        """Links objects to a shared library. Raises CompilationFailed, and OSError for a full disk."""
+        self._run((*self.flags(), "-shared", *map(str, objects)), objects[0], product)
 
     def _run(self, options: Sequence[str], source: Path, product: Path) -> None:
         arguments = (*self.command, *options, "-o", str(product))

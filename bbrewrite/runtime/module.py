@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from bbrewrite.codegen.cpp.program import EntryPoint, Source, print_programs
+from bbrewrite.codegen.cpp.units import units
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Assumption
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.runtime.apart import APART, header_directory, header_texts, multiplies, products_apart
 from bbrewrite.runtime.cache import cached_product, content_key, kept_product, note, noted
 from bbrewrite.runtime.compiler import Compiler, CompilerMissing, find_compiler
-from bbrewrite.runtime.library import CompiledProgram
+from bbrewrite.runtime.library import CompiledProgram, default_threads
 from bbrewrite.runtime.processor import processor_name
 from bbrewrite.runtime.signature import Argument, Signature
 
@@ -82,15 +85,38 @@ def build(source: Source, compiler: Compiler, extra: Sequence[str] = ()) -> Path
     def make(directory: Path) -> None:
         path = directory / _SOURCE
         path.write_text(source.text, encoding="utf-8")
-        apart = products_apart(compiler, extra) if multiplies(source.text) else None
-        options, objects = ((APART,), (apart,)) if apart else ((), ())
-        flags = (*source.options, *extra, *options)
-        compiler.build_library(path, directory / _LIBRARY, header_directory(), flags, objects)
+        flags = (*source.options, *extra)
+        texts = units(source, default_threads())
+        apart = (partial(products_apart, compiler, extra),) if multiplies(source.text) else ()
+        if len(texts) > 1 or apart:
+            _build_side_by_side(texts, apart, compiler, (*flags, APART) if apart else flags, directory / _LIBRARY)
+        else:
+            compiler.build_library(path, directory / _LIBRARY, header_directory(), flags)
 
     library = cached_product(key, _LIBRARY, make)
     if not extra:
         note(_BUILT, _source_key(source), key.encode())
     return library
+
+
+def _build_side_by_side(
+    texts: Sequence[str],
+    apart: Sequence[Callable[[], Path]],
+    compiler: Compiler,
+    flags: Sequence[str],
+    product: Path,
+) -> None:
+    """Links the objects of translation units, compiled side by side, with others that are made meanwhile."""
+    with tempfile.TemporaryDirectory(dir=product.parent) as scratch, ThreadPoolExecutor() as pool:
+
+        def compiled(number: int) -> Path:
+            path = Path(scratch) / f"kernels_{number}.cpp"
+            path.write_text(texts[number], encoding="utf-8")
+            compiler.build_object(path, path.with_suffix(".o"), header_directory(), flags)
+            return path.with_suffix(".o")
+
+        made = [pool.submit(make) for make in (*apart, *(partial(compiled, number) for number in range(len(texts))))]
+        compiler.link_library([one.result() for one in made], product)
 
 
 def build_all(sources: Sequence[Source]) -> list[Path]:

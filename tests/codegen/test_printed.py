@@ -61,7 +61,7 @@ def test_a_program_with_loops_unrolled_is_built_so_everywhere(monkeypatch: pytes
     assert [word for word in other if word not in usual] == ["-funroll-loops"]
     built: list[tuple[str, ...]] = []
 
-    def build_library(_: Compiler, source: Path, product: Path, include: Path, extra: tuple[str, ...], objects: object):
+    def build_library(_: Compiler, source: Path, product: Path, include: Path, extra: tuple[str, ...]):
         built.append(extra)
         product.write_bytes(b"")
 

@@ -58,9 +58,13 @@ _STACK_BYTES = 128 * 1024
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """A printed kernel: its text, and what a call passes, in order: tensors' names, then root indices."""
+    """A printed kernel: its text, and what a call passes, in order: tensors' names, then root indices.
+
+    `declaration` stands in the text behind `static`, and says no more than how it is called.
+    """
 
     name: str
+    declaration: str
     text: str
     tensors: tuple[str, ...]
     extents: tuple[str, ...]
@@ -132,12 +136,14 @@ class _KernelPrinter:
         taken += [f"int64_t {size}" for _, size in sizes] + ([f"int {self._threads}"] if self._is_parallel else [])
         writer = Writer()
         writer.line(self._summary())
-        with writer.block(signature(f"static void {self._name}", taken)):
+        head = signature(f"static void {self._name}", taken)
+        with writer.block(head):
             for line in (*(f"constexpr int64_t {name} = {block};" for name, block in blocks), *flags):
                 writer.line(line)
             self._around_body(writer, [size for _, size in sizes if size in inside])
         tensors, extents = tuple(tensor.name for tensor in self._tensors), tuple(name for name, _ in sizes)
-        return KernelFunction(self._name, writer.text, tensors, extents, self._is_parallel)
+        declaration = head.removeprefix("static ")
+        return KernelFunction(self._name, declaration, writer.text, tensors, extents, self._is_parallel)
 
     def _streamed_declaration(self, name: str, flag: str) -> str:
         return f"const bool {flag} = {self._scope.bytes_of(self._scope.tensors[name])} > bb::streamed_bytes;"

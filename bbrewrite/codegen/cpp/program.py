@@ -31,6 +31,7 @@ _INCLUDES = """\
 #include <stddef.h>
 #include <stdint.h>
 """
+END_OF_KERNELS = "}  // namespace generated\n"
 _PRELUDE = """\
 [[maybe_unused]] static int64_t bb_blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 [[maybe_unused]] static size_t bb_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -71,11 +72,14 @@ class EntryPoint:
 
 @dataclass(frozen=True)
 class Source:
-    """A C++ translation unit, the entry point of each of its programs, and compiler options beyond the usual ones."""
+    """A C++ translation unit, the entry point of each of its programs, compiler options beyond the usual ones, and the
+    kernels that stand in the text.
+    """
 
     text: str
     entry_points: tuple[EntryPoint, ...]
     options: tuple[str, ...] = ()
+    kernels: tuple[KernelFunction, ...] = ()
 
 
 def print_programs(
@@ -112,8 +116,8 @@ def print_programs(
     ]
     # Inside a namespace, functions may be called what functions of the C library are called.
     parts = ["namespace generated {\n", *functions.definitions]
-    parts += printer.texts
-    parts.append("}  // namespace generated\n")
+    parts += [function.text for function in printer.printed]
+    parts.append(END_OF_KERNELS)
     branch = (fallback, unfused) if fallback else None
     parts += [_entry_text(printed, point, branch) for printed, point in zip(kernels, points, strict=True)]
     parts += [_preparation_text(point, weight) for point in points for weight in point.prepared]
@@ -123,7 +127,7 @@ def print_programs(
     unrolled = any(program.unrolled for program in programs)
     head = (_UNROLLED if unrolled else "") + _INCLUDES + vector
     options = (_UNROLL_LOOPS,) if unrolled else ()
-    return Source("\n".join([head, _PRELUDE, text]), tuple(points), options)
+    return Source("\n".join([head, _PRELUDE, text]), tuple(points), options, tuple(printer.printed))
 
 
 def entry_point(program: KernelProgram, name: str, taken: frozenset[str] = frozenset({"threads"})) -> EntryPoint:

@@ -27,7 +27,7 @@ class KernelPrinter:
         self._functions = functions
         self._names = names
         self._known: dict[object, tuple[Kernel, KernelFunction]] = {}
-        self.texts: list[str] = []
+        self.printed: list[KernelFunction] = []
 
     def function(self, kernel: Kernel, prepared: Sequence[PreparedWeight] = ()) -> KernelFunction:
         """The function of a kernel, with what a call for this kernel passes.
@@ -38,7 +38,7 @@ class KernelPrinter:
         form = (_canonical(kernel), tuple(ahead.get(name) for name in _tensor_names(kernel)))
         if form not in self._known:
             printed = print_kernel(kernel, self._table, self._functions, self._names, prepared)
-            self.texts.append(printed.text)
+            self.printed.append(printed)
             self._known[form] = (kernel, printed)
         first, printed = self._known[form]
         tensors = dict(zip(_tensor_names(first), _tensor_names(kernel), strict=True))
