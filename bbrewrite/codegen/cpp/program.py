@@ -72,14 +72,25 @@ class EntryPoint:
 
 @dataclass(frozen=True)
 class Source:
-    """A C++ translation unit, the entry point of each of its programs, compiler options beyond the usual ones, and the
-    kernels that stand in the text.
+    """A C++ translation unit: what comes before its kernels, these, and what comes after them, where entry points are.
+
+    `options` are the compiler's beyond the usual ones.
     """
 
-    text: str
+    before: str
+    kernels: tuple[KernelFunction, ...]
+    after: str
     entry_points: tuple[EntryPoint, ...]
-    options: tuple[str, ...] = ()
-    kernels: tuple[KernelFunction, ...] = ()
+    options: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The whole unit."""
+        return self.around([kernel.text for kernel in self.kernels], self.after)
+
+    def around(self, kernels: Sequence[str], after: str) -> str:
+        """A unit with what comes before the kernels, the texts of some, and what is to come after them."""
+        return "\n".join([self.before, *kernels, after])
 
 
 def print_programs(
@@ -114,20 +125,18 @@ def print_programs(
         replace(entry_point(program, name), prepared=ahead)
         for program, name, ahead in zip(programs, entry_names, weights, strict=True)
     ]
-    # Inside a namespace, functions may be called what functions of the C library are called.
-    parts = ["namespace generated {\n", *functions.definitions]
-    parts += [function.text for function in printer.printed]
-    parts.append(END_OF_KERNELS)
     branch = (fallback, unfused) if fallback else None
-    parts += [_entry_text(printed, point, branch) for printed, point in zip(kernels, points, strict=True)]
-    parts += [_preparation_text(point, weight) for point in points for weight in point.prepared]
-    text = "\n".join(parts)
+    entries = [_entry_text(printed, point, branch) for printed, point in zip(kernels, points, strict=True)]
+    entries += [_preparation_text(point, weight) for point in points for weight in point.prepared]
     # Few programs need it, and it takes longer to compile than their kernels may.
-    vector = "#include <vector>\n" if "std::vector" in text else ""
+    needs_vector = any("std::vector" in text for text in (*(kernel.text for kernel in printer.printed), *entries))
     unrolled = any(program.unrolled for program in programs)
-    head = (_UNROLLED if unrolled else "") + _INCLUDES + vector
+    head = (_UNROLLED if unrolled else "") + _INCLUDES + ("#include <vector>\n" if needs_vector else "")
+    # Inside a namespace, functions may be called what functions of the C library are called.
+    before = [head, _PRELUDE, "namespace generated {\n", *functions.definitions]
+    after = [END_OF_KERNELS, *entries]
     options = (_UNROLL_LOOPS,) if unrolled else ()
-    return Source("\n".join([head, _PRELUDE, text]), tuple(points), options, tuple(printer.printed))
+    return Source("\n".join(before), tuple(printer.printed), "\n".join(after), tuple(points), options)
 
 
 def entry_point(program: KernelProgram, name: str, taken: frozenset[str] = frozenset({"threads"})) -> EntryPoint:

@@ -6,8 +6,6 @@ what is read and taken away is the source as one. Running compilers is not here.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from bbrewrite.codegen.cpp.kernels import KernelFunction
 from bbrewrite.codegen.cpp.program import END_OF_KERNELS, Source
 
@@ -30,21 +28,11 @@ def units(source: Source, most: int) -> list[str]:
         shares[lightest].append(kernel)
         loads[lightest] += len(kernel.text)
     first, *others = shares
-    return [_with_entry_points(source, first), *(_kernels_alone(source, own) for own in others)]
-
-
-def _with_entry_points(source: Source, own: Collection[KernelFunction]) -> str:
-    text = source.text
-    for kernel in source.kernels:
-        text = text.replace(kernel.text, _shared(kernel) if kernel in own else f"{_HIDDEN}{kernel.declaration};\n")
-    return text
-
-
-def _kernels_alone(source: Source, own: Collection[KernelFunction]) -> str:
-    before, end, _ = source.text.partition(END_OF_KERNELS)
-    for kernel in source.kernels:
-        before = before.replace(kernel.text, _shared(kernel) if kernel in own else "")
-    return before + end
+    elsewhere = [f"{_HIDDEN}{kernel.declaration};\n" for own in others for kernel in own]
+    return [
+        source.around([*elsewhere, *map(_shared, first)], source.after),
+        *(source.around([_shared(kernel) for kernel in own], END_OF_KERNELS) for own in others),
+    ]
 
 
 def _shared(kernel: KernelFunction) -> str:
