@@ -84,14 +84,16 @@ extern "C" double bf16_dots(int threads, long rounds) {
 #endif
 }
 
+// Every thread reads at four places at a time, which gets more from memory than one place after another.
 extern "C" double reads(int threads, const float* from, long count) {
+  const long rounds = count / (8 * lanes), quarter = rounds * 2 * lanes;
   const double start = omp_get_wtime();
 #pragma omp parallel num_threads(threads)
   {
     vec sum[8] = {};
 #pragma omp for schedule(static)
-    for (long i = 0; i < count / (8 * lanes); ++i)
-      for (int j = 0; j < 8; ++j) sum[j] += *(const vec*)(from + (i * 8 + j) * lanes);
+    for (long i = 0; i < rounds; ++i)
+      for (int j = 0; j < 8; ++j) sum[j] += *(const vec*)(from + j / 2 * quarter + (i * 2 + j % 2) * lanes);
     float total = 0;
     for (auto& s : sum) total += fold(s);
     sink = total;

@@ -202,6 +202,38 @@ BB_INLINE void dot_in_passing_add(
 
 namespace detail {
 
+// One row of C and several full panels, which lie `apart` elements from one another. Memory is read at so many places at a
+// time: processors foresee each of them by themselves and get more from memory than of one panel after the other.
+constexpr int panels_at_once = 8 / panel_vectors;
+template <class S> void row_of_panels(sum_t<S>* c, const S* a, const S* b, long apart, long k, bool add) {
+  using vec = typename Vector<sum_t<S>>::type;
+  using mem = typename Vector<sum_t<S>>::unaligned;
+  constexpr int P = panels_at_once, V = panel_vectors;
+  constexpr long W = Vector<sum_t<S>>::width, N = panel_width<S>, G = panel_group<S>;
+  vec sum[P][V];
+  BB_UNROLL for (int q = 0; q < P; ++q)
+    BB_UNROLL for (int j = 0; j < V; ++j) sum[q][j] = vec{};
+  const auto step = [&](long p, long left) __attribute__((always_inline)) {
+    vec x;
+    if constexpr (G == 1) x = a[p] - vec{};
+    else x = pair_of(a + p, left);
+    BB_UNROLL for (int q = 0; q < P; ++q)
+      BB_UNROLL for (int j = 0; j < V; ++j) {
+        const vec row = *(const mem*)(b + q * apart + p * N + j * W * G);
+        if constexpr (G == 1) sum[q][j] = fused_lanes(row, x, sum[q][j]);
+        else sum[q][j] = add_pairs(sum[q][j], row, x);
+      }
+  };
+  long p = 0;
+  for (; p + G <= k; p += G) step(p, G);
+  if (p < k) step(p, k - p);
+  BB_UNROLL for (int q = 0; q < P; ++q)
+    BB_UNROLL for (int j = 0; j < V; ++j) {
+      mem* const to = (mem*)(c + q * N + j * W);
+      *to = add ? sum[q][j] + *to : sum[q][j];
+    }
+}
+
 template <class S>
 void dot_prepared(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long depth, long p0, long j0, long m, long n, long k,
@@ -209,6 +241,8 @@ void dot_prepared(
   constexpr long N = panel_width<S>;
   depth = packed_rows<S>(depth);
   b += j0 * depth;
+  if (constexpr long some = panels_at_once * N; m == 1 && panel_lines == 1 && !is_widened<S>)
+    for (; n >= some; n -= some, c += some, b += some * depth) row_of_panels<S>(c, a, b + p0 * N, N * depth, k, add);
   for (; n >= N && !is_widened<S>; n -= N, c += N, b += N * depth)
     full_panel<S>(c, ldc, a, lda, b + p0 * N, N, nullptr, m, k, add, n >= 2 * N ? N * depth : N * k);
   dot<S>(c, ldc, a, lda, b, depth, p0, m, n, k, add);
