@@ -33,11 +33,13 @@ class Planned(Protocol):
 @dataclass(frozen=True)
 class Bounds:
     """`whole` is the number of definitions up to which a program, or what shares nothing with the rest of it, is one
-    candidate; `definitions` bounds the size of a candidate of what is larger.
+    candidate; `definitions` bounds the size of a candidate of what is larger, and `grown` that of one which grows while
+    planning shows a use: larger ones are rarely kept whole, and take longest to plan.
     """
 
     whole: int = 16
     definitions: int = 14
+    grown: int = 10
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,8 @@ class _Search[P: Planned]:
             return []
         run: list[Atom] = []
         for atom in atoms:
-            if run and (not self._has_room(run, atom) or self._nearest(run, atom) is None):
+            too_many = _size(run) + len(atom) > self._bounds.definitions
+            if run and (too_many or self._nearest(run, atom) is None):
                 break
             run.append(atom)
         if len(run) == 1 or sum(self._alone.work[member] for atom in run for member in atom) > self._alone.launch:
@@ -171,16 +174,14 @@ class _Search[P: Planned]:
         worth = self._worth(self._joined(run))
         return run if worth.kernels == 1 and worth.seconds <= 2 * self._alone.launch else []
 
-    def _has_room(self, run: Sequence[Atom], atom: Atom) -> bool:
-        return sum(map(len, run)) + len(atom) <= self._bounds.definitions
-
     def _nearest(self, run: Sequence[Atom], atom: Atom) -> int | None:
         """The place of the last atom of a run that has something to gain from another."""
         return next((p for p in reversed(range(len(run))) if self._graph.meet(run[p], atom)), None)
 
     def _may_grow(self, run: list[Atom], atom: Atom) -> bool:
         """Whether an atom joins a run: planned with its nearest neighbour in the run it is no worse than apart."""
-        place = self._nearest(run, atom) if self._has_room(run, atom) else None
+        has_room = _size(run) + len(atom) <= min(self._bounds.grown, self._bounds.definitions)
+        place = self._nearest(run, atom) if has_room else None
         if place is None:
             return False
         near = run[place]
@@ -252,3 +253,8 @@ class _Search[P: Planned]:
         if together.kernels < sum(part.kernels for part in apart):
             return together.seconds <= seconds * (1 + self._tolerance)
         return together.seconds < seconds
+
+
+def _size(run: Sequence[Atom]) -> int:
+    """How many definitions there are in a run."""
+    return sum(map(len, run))
