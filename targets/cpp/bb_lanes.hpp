@@ -93,6 +93,7 @@ struct Exp {
     // Two at a time: more would be kept in memory meanwhile, since registers are few, and of one the processor cannot look
     // far enough ahead to the next.
     constexpr int M = N < 2 ? N : 2;
+    static_assert(N % M == 0);
     BB_UNROLL for (int j = 0; j < N; j += M) in_turns<M>(x + j);
 #else
     detail::one_by_one<N>(x, [](float y) __attribute__((always_inline)) { return bb::exp(y); });

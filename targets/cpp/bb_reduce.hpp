@@ -105,7 +105,8 @@ template <> struct NaNs<float> {
 };
 #endif
 
-// The run of lanes that need not be told of one's end.
+// Lanes are told with `end_run` after every `run` additions of four vectors at most. This is for those that any number of
+// them may be added to.
 constexpr long endless = any_length / 1024;
 
 template <class T> struct Highest {
