@@ -163,8 +163,7 @@ class _Search[P: Planned]:
             return []
         run: list[Atom] = []
         for atom in atoms:
-            too_many = _size(run) + len(atom) > self._bounds.definitions
-            if run and (too_many or self._nearest(run, atom) is None):
+            if run and (not _fits(run, atom, self._bounds.definitions) or self._nearest(run, atom) is None):
                 break
             run.append(atom)
         if len(run) == 1 or sum(self._alone.work[member] for atom in run for member in atom) > self._alone.launch:
@@ -180,8 +179,8 @@ class _Search[P: Planned]:
 
     def _may_grow(self, run: list[Atom], atom: Atom) -> bool:
         """Whether an atom joins a run: planned with its nearest neighbour in the run it is no worse than apart."""
-        has_room = _size(run) + len(atom) <= min(self._bounds.grown, self._bounds.definitions)
-        place = self._nearest(run, atom) if has_room else None
+        most = min(self._bounds.grown, self._bounds.definitions)
+        place = self._nearest(run, atom) if _fits(run, atom, most) else None
         if place is None:
             return False
         near = run[place]
@@ -255,6 +254,6 @@ class _Search[P: Planned]:
         return together.seconds < seconds
 
 
-def _size(run: Sequence[Atom]) -> int:
-    """How many definitions there are in a run."""
-    return sum(map(len, run))
+def _fits(run: Sequence[Atom], atom: Atom, most: int) -> bool:
+    """Whether a run has at most so many definitions with another atom."""
+    return sum(map(len, run)) + len(atom) <= most

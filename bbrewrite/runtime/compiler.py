@@ -68,9 +68,9 @@ class Compiler:
         """Compiles one translation unit to an object. Raises CompilationFailed, and OSError for a full disk."""
         self._run((*self.flags(extra), f"-I{include}", "-c", str(source)), source, product)
 
-    def link_library(self, objects: Sequence[Path], product: Path) -> None:
+    def link_library(self, objects: Sequence[Path], product: Path, extra: Sequence[str] = ()) -> None:
         """Links objects to a shared library. Raises CompilationFailed, and OSError for a full disk."""
-        self._run((*self.flags(), "-shared", *map(str, objects)), objects[0], product)
+        self._run((*self.flags(extra), "-shared", *map(str, objects)), objects[0], product)
 
     def _run(self, options: Sequence[str], source: Path, product: Path) -> None:
         arguments = (*self.command, *options, "-o", str(product))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -107,6 +106,8 @@ def _build_side_by_side(
     product: Path,
 ) -> None:
     """Links the objects of translation units, compiled side by side, with others that are made meanwhile."""
+    import tempfile  # what is in the cache needs none
+
     with tempfile.TemporaryDirectory(dir=product.parent) as scratch, ThreadPoolExecutor() as pool:
 
         def compiled(number: int) -> Path:
@@ -116,7 +117,7 @@ def _build_side_by_side(
             return path.with_suffix(".o")
 
         made = [pool.submit(make) for make in (*apart, *(partial(compiled, number) for number in range(len(texts))))]
-        compiler.link_library([one.result() for one in made], product)
+        compiler.link_library([one.result() for one in made], product, flags)
 
 
 def build_all(sources: Sequence[Source]) -> list[Path]:

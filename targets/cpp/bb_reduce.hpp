@@ -106,8 +106,11 @@ template <> struct NaNs<float> {
 #endif
 
 // Lanes are told with `end_run` after every `run` additions of four vectors at most. This is for those that any number of
-// them may be added to.
-constexpr long endless = any_length / 1024;
+// them may be added to: so many that their elements can still be counted.
+struct Endless {
+  static constexpr long run = any_length / 1024;
+  BB_INLINE void end_run() {}
+};
 
 template <class T> struct Highest {
   static constexpr T start = lowest<T>;
@@ -120,11 +123,9 @@ template <class T> struct Least {
 
 // The highest or the least term, of four vectors at a time. The processor's maximum drops NaN, so they are looked for
 // beside it: that is much less to wait for than a maximum of two comparisons.
-template <class T, class Pick> struct Extremes {
+template <class T, class Pick> struct Extremes : Endless {
   using vec = typename Vector<T>::type;
   static constexpr T start = Pick::start;
-  static constexpr long run = endless;
-  BB_INLINE void end_run() {}
   vec best[4] = {vec{} + start, vec{} + start, vec{} + start, vec{} + start};
   NaNs<T> nans;
   BB_INLINE void add(const vec* terms) {
@@ -142,11 +143,9 @@ template <class T, class Pick> struct Extremes {
 };
 
 // Four vectors of terms at a time, each with lanes of its own.
-template <class Lanes> struct Four {
+template <class Lanes> struct Four : Endless {
   using vec = typename Lanes::vec;
   static constexpr auto start = Lanes::start;
-  static constexpr long run = endless;
-  BB_INLINE void end_run() {}
   Lanes lanes[4];
   BB_INLINE void add(const vec* terms) {
     BB_UNROLL for (int j = 0; j < 4; ++j) lanes[j].add(terms[j]);
