@@ -5,8 +5,9 @@
 //                                                          [&](long c, float e) { return y[c] = e; }));
 //
 // In a loop over numbers (bb_math.hpp) compilers finish one vector before they begin the next, whose instructions then
-// wait for each other, and they use neither tables in registers nor instructions that scale by powers of two. Errors are
-// those of bb_math.hpp, which has the same functions of numbers.
+// wait for each other, and they use neither tables in registers nor instructions that scale by powers of two; loops of no
+// more terms than these have they may leave to one number at a time. Errors are those of bb_math.hpp, which has the same
+// functions of numbers.
 #pragma once
 
 #include "bb_math.hpp"
@@ -25,6 +26,10 @@ BB_INLINE Vector<float>::type scale_lanes(Vector<float>::type x, Vector<float>::
 }
 BB_INLINE Vector<float>::type within(Vector<float>::type least, Vector<float>::type x, Vector<float>::type most) {
   __asm__("vmaxps %0, %1, %0\n\tvminps %0, %2, %0" : "+&v"(x) : "v"(least), "v"(most));  // NaN stays
+  return x;
+}
+BB_INLINE Vector<float>::type at_most(Vector<float>::type most, Vector<float>::type x) {
+  __asm__("vminps %0, %1, %0" : "+v"(x) : "v"(most));  // NaN stays
   return x;
 }
 BB_INLINE Vector<float>::type estimate_reciprocal(Vector<float>::type x) {  // to 14 bits
@@ -61,23 +66,49 @@ alignas(32) inline constexpr uint32_t eighths[8] = {
 #endif
 
 #if !defined(__AVX512F__)
-template <int N, class F> BB_INLINE void one_by_one(Vector<float>::type* x, F f) {
-  float* const each = (float*)x;
-#pragma omp simd
-  for (long l = 0; l < N * Vector<float>::width; ++l) each[l] = f(each[l]);
-}
+BB_INLINE Vector<float>::type at_most(Vector<float>::type most, Vector<float>::type x) { return x > most ? most : x; }
+BB_INLINE Vector<float>::type estimate_reciprocal(Vector<float>::type x) { return 1.0f / x; }  // as good as there is
 #endif
+
+// Applies a function to vectors, several at a time step by step: from one after the other a processor cannot look far
+// enough ahead to the next. Where registers are few, more than two would be kept in memory meanwhile.
+template <class Function, int N> BB_INLINE void in_turns(Vector<float>::type* x) {
+  constexpr int M = BB_VECTOR_REGISTERS == 32 || N < 2 ? N : 2;
+  static_assert(N % M == 0);
+  BB_UNROLL for (int j = 0; j < N; j += M) Function::template together<M>(x + j);
+}
+
+// The argument of e^x and e^x less what is simple in it, both as for numbers.
+template <int N> struct ReducedLanes {
+  Vector<float>::type r[N], shifted[N];
+  BB_INLINE void reduce(const Vector<float>::type* x) {
+    const Vector<float>::type none{}, magic = none + 0x1.8p23f;
+    BB_EACH shifted[j] = fused_lanes(x[j], none + 0x1.715476p0f, magic);
+    BB_EACH r[j] = fused_lanes(shifted[j] - magic, none - 0x1.62p-1f, x[j]);
+    BB_EACH r[j] = fused_lanes(shifted[j] - magic, none - 0x1.c85fep-10f, r[j]);
+  }
+};
+template <int N> BB_INLINE void exp_tail(Vector<float>::type* q, const Vector<float>::type* r) {
+  const Vector<float>::type none{};
+  BB_EACH q[j] = fused_lanes(r[j], none + 0x1.6a4d60p-10f, none + 0x1.12398ep-7f);
+  BB_EACH q[j] = fused_lanes(q[j], r[j], none + 0x1.5558b0p-5f);
+  BB_EACH q[j] = fused_lanes(q[j], r[j], none + 0x1.555492p-3f);
+  BB_EACH q[j] = fused_lanes(q[j], r[j], none + 0x1.fffffcp-2f);
+}
 
 }  // namespace detail
 
 // Vectors of e^x.
 struct Exp {
   using vec = detail::Vector<float>::type;
-  template <int N> static BB_INLINE void apply(vec* x) {
-#if defined(__AVX512F__)
+  template <int N> static BB_INLINE void apply(vec* x) { detail::in_turns<Exp, N>(x); }
+
+  template <int N> static BB_INLINE void together(vec* x) {
     using namespace detail;
+    const vec none{};
+#if defined(__AVX512F__)
     // x = n ln 2 + r with n a multiple of 1 / 16, whose last four bits are the last ones of `shifted`.
-    const vec none{}, table = *(const vec*)sixteenths, magic = none + 0x1.8p19f;
+    const vec table = *(const vec*)sixteenths, magic = none + 0x1.8p19f;
     vec shifted[N], n[N], r[N], p[N], t[N];
     BB_EACH x[j] = within(none - 104.0f, x[j], none + 89.0f);
     BB_EACH shifted[j] = fused_lanes(x[j], none + 0x1.715476p0f, magic);
@@ -90,25 +121,11 @@ struct Exp {
     BB_EACH r[j] *= t[j];
     BB_EACH x[j] = scale_lanes(fused_lanes(p[j], r[j], t[j]), n[j]);
 #elif defined(__AVX2__) && defined(__FMA__)
-    // Two at a time: more would be kept in memory meanwhile, since registers are few, and of one the processor cannot look
-    // far enough ahead to the next.
-    constexpr int M = N < 2 ? N : 2;
-    static_assert(N % M == 0);
-    BB_UNROLL for (int j = 0; j < N; j += M) in_turns<M>(x + j);
-#else
-    detail::one_by_one<N>(x, [](float y) __attribute__((always_inline)) { return bb::exp(y); });
-#endif
-  }
-
- private:
-#if !defined(__AVX512F__) && defined(__AVX2__) && defined(__FMA__)
-  template <int N> static BB_INLINE void in_turns(vec* x) {
-    using namespace detail;
     using bits = Vector<uint32_t>::type;
     using whole = Vector<int32_t>::type;
     // x = n ln 2 + r with n a multiple of 1 / 8 and r at least 0, so that 2^n is infinite only where e^x is. As an integer
     // n + magic ends in 8 n. Much is done with integers, since there are more units for them than for multiplications.
-    const vec none{}, magic = none + 0x1.8p20f, table = *(const Vector<float>::unaligned*)eighths;
+    const vec magic = none + 0x1.8p20f, table = *(const Vector<float>::unaligned*)eighths;
     const whole most = whole{} + (0x49c00000 + 8 * 128);
     vec n[N], power[N], r[N], tail[N];
     BB_EACH n[j] = fused_lanes(x[j] - 0x1.62e43p-5f, none + 0x1.715476p0f, magic);  // the nearest to 1 / 16 less
@@ -121,8 +138,18 @@ struct Exp {
     BB_EACH tail[j] = fused_lanes(tail[j], r[j], none + 0x1.000054p0f);
     BB_EACH r[j] = fused_lanes(tail[j], r[j] * power[j], power[j]);
     BB_EACH x[j] = x[j] < -0x1.5d589ep6f ? none : r[j];  // log of the smallest normal number
-  }
+#else
+    using bits = Vector<uint32_t>::type;
+    ReducedLanes<N> a;
+    vec p[N];
+    a.reduce(x);
+    exp_tail<N>(p, a.r);
+    BB_EACH p[j] = fused_lanes(fused_lanes(p[j], a.r[j], none + 1.0f), a.r[j], none + 1.0f);
+    BB_EACH p[j] = vec(bits(p[j]) + (bits(a.shifted[j]) << 23));
+    BB_EACH p[j] = x[j] < -0x1.5d589ep6f ? none : p[j];             // log of the smallest normal number
+    BB_EACH x[j] = x[j] <= 0x1.62e42ep6f ? p[j] : x[j] + infinity;  // log of the largest; NaN lands here too
 #endif
+  }
 };
 
 // Vectors of e^x that are going to be rounded to bf16, which keeps 8 bits: these are right to 16. They take two thirds of
@@ -153,36 +180,30 @@ struct ExpRounded {
 // Vectors of tanh(x).
 struct Tanh {
   using vec = detail::Vector<float>::type;
-  template <int N> static BB_INLINE void apply(vec* x) {
-#if defined(__AVX512F__)
+  template <int N> static BB_INLINE void apply(vec* x) { detail::in_turns<Tanh, N>(x); }
+
+  template <int N> static BB_INLINE void together(vec* x) {
     using namespace detail;
     using bits = Vector<uint32_t>::type;
     // With u = (e^(2 |x|) - 1) / 2 = 2^(n - 1) (e^r - 1) + (2^(n - 1) - 1 / 2) it is u / (1 + u): divided by what the sum
     // rounded is, and then mended by the remainder, which an estimate of the reciprocal is good enough for.
-    const vec none{}, magic = none + 0x1.8p23f;
-    vec n[N], r[N], q[N], half[N];
-    BB_EACH r[j] = vec(bits(x[j]) & 0x7fffffffu);
-    BB_EACH r[j] = within(none, r[j] + r[j], none + 20.0f);
-    BB_EACH n[j] = fused_lanes(r[j], none + 0x1.715476p0f, magic) - magic;
-    BB_EACH r[j] = fused_lanes(n[j], none - 0x1.62p-1f, r[j]);
-    BB_EACH r[j] = fused_lanes(n[j], none - 0x1.c85fep-10f, r[j]);
-    BB_EACH q[j] = fused_lanes(r[j], none + 0x1.6a4d60p-10f, none + 0x1.12398ep-7f);
-    BB_EACH q[j] = fused_lanes(q[j], r[j], none + 0x1.5558b0p-5f);
-    BB_EACH q[j] = fused_lanes(q[j], r[j], none + 0x1.555492p-3f);
-    BB_EACH q[j] = fused_lanes(q[j], r[j], none + 0x1.fffffcp-2f);
-    BB_EACH q[j] = fused_lanes(r[j] * r[j], q[j], r[j]);
-    BB_EACH half[j] = scale_lanes(none + 0.5f, n[j]);
-    BB_EACH q[j] = fused_lanes(half[j], q[j], half[j] - 0.5f);
-    BB_EACH r[j] = q[j] + 1.0f;
-    BB_EACH half[j] = q[j] - (r[j] - 1.0f);
-    BB_EACH n[j] = estimate_reciprocal(r[j]);
+    const vec none{};
+    vec u[N], q[N], half[N];
+    BB_EACH u[j] = at_most(none + 10.0f, vec(bits(x[j]) & 0x7fffffffu));
+    BB_EACH u[j] += u[j];
+    ReducedLanes<N> a;
+    a.reduce(u);
+    exp_tail<N>(q, a.r);
+    BB_EACH q[j] = fused_lanes(a.r[j] * a.r[j], q[j], a.r[j]);
+    BB_EACH half[j] = vec((bits(a.shifted[j]) + 126) << 23);
+    BB_EACH u[j] = fused_lanes(half[j], q[j], half[j] - 0.5f);
+    BB_EACH q[j] = u[j] + 1.0f;
+    BB_EACH half[j] = u[j] - (q[j] - 1.0f);
     BB_EACH {
-      const vec y = q[j] * n[j], rest = fused_lanes(-half[j], y, fused_lanes(-r[j], y, q[j]));
-      x[j] = vec(bits(fused_lanes(rest, n[j], y)) | (bits(x[j]) & 0x80000000u));
+      const vec inverse = estimate_reciprocal(q[j]), y = u[j] * inverse;
+      const vec rest = fused_lanes(-half[j], y, fused_lanes(-q[j], y, u[j]));
+      x[j] = vec(bits(fused_lanes(rest, inverse, y)) | (bits(x[j]) & 0x80000000u));
     }
-#else
-    detail::one_by_one<N>(x, [](float y) __attribute__((always_inline)) { return bb::tanh(y); });
-#endif
   }
 };
 
