@@ -43,11 +43,16 @@ def _one_machine_everywhere(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield
 
 
-# Tests of what happens before and after, which run what they build for an instant.
+# Tests of what happens before and after, or of what the generator means, which run what they build for an instant.
 _BUILT_QUICKLY = (
     "tests/api/test_compile.py",
     "tests/candidates",
     "tests/cli/test_commands.py",
+    "tests/codegen/test_copied_weights.py",
+    "tests/codegen/test_functions_of_vectors.py",
+    "tests/codegen/test_in_passing.py",
+    "tests/codegen/test_split.py",
+    "tests/codegen/test_user_monoids.py",
     "tests/runtime/test_prepared.py",
 )
 
