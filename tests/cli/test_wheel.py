@@ -7,11 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.built import cache_with_products
 from tests.cli.conftest import ROOT
 
 
-def test_an_installed_package_runs_from_another_directory(tmp_path: Path) -> None:
+def test_an_installed_package_runs_from_another_directory(scaled_sum: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", site, ROOT], check=True)
     data = site / "bbrewrite" / "data"
@@ -20,12 +19,11 @@ def test_an_installed_package_runs_from_another_directory(tmp_path: Path) -> Non
             {path.relative_to(root) for path in (root / folder).rglob("*") if path.is_file()} for root in (data, ROOT)
         )
         assert held == expected
-    command = [sys.executable, "-m", "bbrewrite.cli.main", "run", data / "rules", ROOT / "examples" / "attention.bb"]
-    cache = cache_with_products(tmp_path / "cache")
+    command = [sys.executable, "-m", "bbrewrite.cli.main", "run", data / "rules", scaled_sum]
     run = subprocess.run(
-        [*command, "--size", "m=10", "--size", "n=9"],
+        [*command, "--size", "m=10"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(site), "BBREWRITE_CACHE_DIR": str(cache)},
+        env={**os.environ, "PYTHONPATH": str(site), "BBREWRITE_CACHE_DIR": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
         check=False,
