@@ -21,7 +21,7 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.spans import Source
 from bbrewrite.lang.diagnostics import InputError
 from tests.api.emulated_driver import DeviceArray, EmulatedDriver
-from tests.codegen.cuda.programs import nvcc, source_of
+from tests.codegen.cuda.programs import nvcc
 
 LINEAR = """\
 program linear
@@ -32,6 +32,7 @@ weight W[k, n], b[n] : f32
 H[m, k] = X[m, k] * lam
 output Y[m, n] = relu(sum[k](H[m, k] * W[k, n]) + b[n])
 """
+TOTAL = "program total\nindex n = 1048576\ninput x[n] : f32\noutput s = sum[n](x[n])\n"
 
 
 @pytest.fixture
@@ -193,7 +194,8 @@ def test_tf32_and_other_architectures_are_remembered_apart() -> None:
 
 
 def test_launches_are_read_as_they_were_written() -> None:
-    launches = source_of("rmsnorm_swiglu_few_rows", "bf16").launches
+    nvcc()
+    launches = cuda_form(CompileRequest(Source("total", TOTAL), (), {}, {}, 1, False), "sm_80", False).launches
     assert launches.shares
     assert launches.buffers
     parts = Part("a", Memory("w", Element.BF16, ("x", "y", "z")), (1, 2)), Part("b", launches.buffers[0])
@@ -211,8 +213,7 @@ def test_a_program_that_was_compiled_before_needs_none_of_the_stages() -> None:
 
 def test_split_reductions(driver: EmulatedDriver) -> None:
     """The number of shares is no choice of the caller's."""
-    text = "program total\nindex n = 1048576\ninput x[n] : f32\noutput s = sum[n](x[n])\n"
-    program = bbrewrite.compile(text, target="cuda")
+    program = bbrewrite.compile(TOTAL, target="cuda")
     x, out = np.arange(5000, dtype=np.float32), np.zeros((), np.float32)
     program(DeviceArray(driver, x), out=DeviceArray(driver, out))
     assert out == x.sum(dtype=np.float64)
