@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +33,22 @@ BUILDS = {
 }
 
 
+type Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+@cache
+def _experiments(number: int) -> list[tuple[dict[str, int], Arrays, Arrays]]:
+    """Extents and arrays for one of the programs, and what it computes of them, whatever it is built for."""
+    program = PROGRAMS[number]
+    roots = [index.name for index in program.indices if not index.same_as]
+    found: list[tuple[dict[str, int], Arrays, Arrays]] = []
+    for size in (1, 20, 67, 130):
+        extents = {root: size + position for position, root in enumerate(roots)}
+        arrays = arrays_for(program, extents, 0)
+        found.append((extents, arrays, run_kernels(program, arrays, extents, TABLE)))
+    return found
+
+
 @pytest.mark.parametrize("name", BUILDS)
 def test_results_agree_with_the_executor(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command, processor = BUILDS[name]
@@ -43,12 +62,9 @@ def test_results_agree_with_the_executor(name: str, monkeypatch: pytest.MonkeyPa
         compiler = find_compiler()
     except CompilerMissing as missing:
         pytest.skip(f"{command} cannot be used here: {missing}")
-    for program, compiled in zip(PROGRAMS, built(PROGRAMS, TABLE, (processor, *QUICKLY), compiler), strict=True):
-        roots = [index.name for index in program.indices if not index.same_as]
-        for size in (1, 20, 67, 130):
-            extents = {root: size + position for position, root in enumerate(roots)}
-            arrays = arrays_for(program, extents, 0)
-            expected = run_kernels(program, arrays, extents, TABLE)
+    for number, compiled in enumerate(built(PROGRAMS, TABLE, (processor, *QUICKLY), compiler)):
+        program = PROGRAMS[number]
+        for extents, arrays, expected in _experiments(number):
             found = compiled.run(arrays, extents, 2)
             for target in program.outputs:
                 largest = float(np.abs(expected[target.name].astype(np.float64)).max())
