@@ -12,7 +12,7 @@ through the program as if what is not planned yet were as good as can be, and no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from bbrewrite.candidates.graph import OperatorGraph
@@ -87,6 +87,23 @@ def cover[P: Planned](
     return _Search(program, plan, bounds or Bounds(), alone, tolerance, looks_ahead).run()
 
 
+@dataclass(eq=False)
+class _Walk:
+    """One walk through the program: what was decided on it, and what it asked for.
+
+    A walk that looks ahead decides by guesses too. `is_adrift` tells that the run at hand may end elsewhere once they
+    are settled, so that it is not known where those after it begin: they are followed, but not planned as a whole.
+    """
+
+    grows: dict[object, bool] = field(default_factory=dict[object, bool])  # by kind of the neighbours together
+    # By kind of a run: whether it is no worse than its atoms and pairs.
+    is_whole: dict[object, bool] = field(default_factory=dict[object, bool])
+    asked: set[object] = field(default_factory=set[object])  # the classes that decisions needed
+    missing: dict[object, Candidate] = field(default_factory=dict[object, Candidate])  # by class: those not planned yet
+    guessed: set[object] = field(default_factory=set[object])  # the kinds of which it was guessed whether they grow
+    is_adrift: bool = False
+
+
 class _Search[P: Planned]:
     def __init__(
         self,
@@ -107,26 +124,20 @@ class _Search[P: Planned]:
         self._atoms = atoms_in_order(self._graph, bounds.definitions)
         self._candidates: dict[tuple[int, ...], Candidate] = {}
         self._planned: dict[object, P] = {}  # by class
-        # Of one walk through the atoms:
-        self._grows: dict[object, bool] = {}  # by kind of the neighbours together
-        self._whole: dict[object, bool] = {}  # by kind: whether it is no worse than its atoms and pairs
-        self._asked: set[object] = set()  # classes that decisions needed
-        self._missing: dict[object, Candidate] = {}  # by class: what a look ahead would have planned
-        self._guessed: set[object] = set()  # kinds of which it was guessed whether they grow
-        self._has_guessed = False  # whether a run so far may end elsewhere, so that those after it begin elsewhere
+        self._walk = _Walk()
 
     def run(self) -> tuple[Chosen[P], ...]:
         while self._looks_ahead:
             self._cover()
-            missing = self._missing
+            missing = self._walk.missing
             self._looks_ahead = bool(missing)
             if missing:
                 self._planned.update(zip(missing, self._plan([c.program for c in missing.values()]), strict=True))
         return tuple(Chosen(candidate, self._planned[candidate.key]) for candidate in self._cover())
 
     def _cover(self) -> list[Candidate]:
-        self._grows, self._whole, self._missing = {}, {}, {}
-        self._asked, self._guessed = set(), set()
+        """The candidates of a new walk, which knows nothing of the last one but what was planned."""
+        self._walk = _Walk()
         found: list[Candidate] = []
         for island in self._graph.islands:
             if len(island) <= self._bounds.whole:
@@ -140,7 +151,7 @@ class _Search[P: Planned]:
     def _cut(self, atoms: Sequence[Atom]) -> list[Candidate]:
         """Candidates for atoms in this order."""
         found: list[Candidate] = []
-        self._has_guessed = False
+        self._walk.is_adrift = False
         waiting = list(atoms)
         while waiting:
             run = self._launched_once(waiting)
@@ -151,7 +162,7 @@ class _Search[P: Planned]:
                 while len(run) < len(waiting) and self._may_grow(run, waiting[len(run)]):
                     run.append(waiting[len(run)])
                 # Where candidates begin has to be known, or many that are large would be planned for nothing.
-                found += [] if self._has_guessed else self._settled(run)
+                found += [] if self._walk.is_adrift else self._settled(run)
             waiting = waiting[len(run) :]
         return found
 
@@ -168,7 +179,7 @@ class _Search[P: Planned]:
             run.append(atom)
         if len(run) == 1 or sum(self._alone.work[member] for atom in run for member in atom) > self._alone.launch:
             return []
-        if self._has_guessed:
+        if self._walk.is_adrift:
             return run
         worth = self._worth(self._joined(run))
         return run if worth.kernels == 1 and worth.seconds <= 2 * self._alone.launch else []
@@ -188,13 +199,13 @@ class _Search[P: Planned]:
             near = [member for between in run[place:] for member in between]
         together = self._candidate([*near, *atom])
         kind = together.kind
-        if kind not in self._grows:
+        if kind not in self._walk.grows:
             apart = [self._candidate(near), self._candidate(atom)]
-            self._grows[kind] = self._is_no_worse(together, apart)
-            if any(part.key in self._missing for part in (together, *apart)):
-                self._guessed.add(kind)
-        self._has_guessed |= kind in self._guessed
-        return self._grows[kind]
+            self._walk.grows[kind] = self._is_no_worse(together, apart)
+            if any(part.key in self._walk.missing for part in (together, *apart)):
+                self._walk.guessed.add(kind)
+        self._walk.is_adrift |= kind in self._walk.guessed
+        return self._walk.grows[kind]
 
     def _settled(self, run: list[Atom]) -> list[Candidate]:
         """A run as one candidate; where its plan is worse than those of its atoms and pairs of them, its halves if
@@ -205,9 +216,9 @@ class _Search[P: Planned]:
         if len(run) <= 2:
             return [whole]
         kind = whole.kind
-        if kind not in self._whole:
-            self._whole[kind] = self._is_no_worse(whole, self._parts(run))
-        if self._whole[kind]:
+        if kind not in self._walk.is_whole:
+            self._walk.is_whole[kind] = self._is_no_worse(whole, self._parts(run))
+        if self._walk.is_whole[kind]:
             return [whole]
         halves = [*self._settled(run[: len(run) // 2]), *self._settled(run[len(run) // 2 :])]
         return [whole] if self._is_no_worse(whole, halves) else halves
@@ -218,7 +229,7 @@ class _Search[P: Planned]:
         for end in range(1, len(run) + 1):
             options = [(end - 1, self._joined(run[end - 1 : end]))]
             pair = self._joined(run[end - 2 : end]) if end > 1 else None
-            if pair is not None and pair.key in self._asked:
+            if pair is not None and pair.key in self._walk.asked:
                 options.append((end - 2, pair))
             splits = [(fastest[s][0] + self._worth(part).seconds, [*fastest[s][1], part]) for s, part in options]
             fastest.append(min(splits, key=lambda split: split[0]))
@@ -235,10 +246,10 @@ class _Search[P: Planned]:
 
     def _worth(self, candidate: Candidate) -> _Worth:
         """What a candidate's plan comes to, which is made now if it has to be."""
-        self._asked.add(candidate.key)
+        self._walk.asked.add(candidate.key)
         if candidate.key not in self._planned:
             if self._looks_ahead:
-                self._missing[candidate.key] = candidate
+                self._walk.missing[candidate.key] = candidate
                 return _HOPED_FOR
             (self._planned[candidate.key],) = self._plan([candidate.program])
         plan = self._planned[candidate.key].fused

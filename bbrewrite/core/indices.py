@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from bbrewrite.core.spans import Span
@@ -85,6 +86,15 @@ class IndexTable:
         return IndexTable.of(
             [replace(i, extent=extents[i.name]) if i.name in extents and not i.same_as else i for i in self]
         )
+
+    @cached_property
+    def shape(self) -> object:
+        """What terms over the indices mean whatever the extents are: equal for two tables that differ in nothing but
+        them, as long as the same ones are equal.
+        """
+        extents = [self.extent(index.name) for index in self]
+        equal = [None if extent is None else extents.index(extent) for extent in extents]
+        return tuple((i.name, self.root(i.name), self.is_blocked(i.name)) for i in self), tuple(equal)
 
     @property
     def shares(self) -> dict[str, int]:

@@ -35,6 +35,25 @@ def saturate(
     true (see `siblings.py`); `prepared` are engines of the program that the roots are part of. Raises UnsoundRules, an
     InputError, where the rules have made two different numbers, or values of different shape, equal.
     """
+    limits, siblings = limits or Limits(), tuple(siblings)
+    given = (roots, indices, tensors, tuple(assumptions), ruleset, limits, siblings, fast_math)
+    if prepared is None:
+        return _saturated(*given, prepared)
+    part = (tuple(roots.items()), tuple(tensors.items()), given[3], limits, siblings)
+    return prepared.frozen(ruleset, fast_math, indices, part, lambda: _saturated(*given, prepared))
+
+
+def _saturated(
+    roots: Mapping[str, Term],
+    indices: IndexTable,
+    tensors: Mapping[str, Tensor],
+    assumptions: Iterable[Assumption],
+    ruleset: RuleSet,
+    limits: Limits,
+    siblings: Iterable[tuple[str, str]],
+    fast_math: bool,
+    prepared: PreparedEngines | None,
+) -> FrozenGraph:
     spelled = spell_program(roots, indices, tensors, assumptions, ruleset.table)
     pairs = sibling_facts(siblings, {name: spelled.globals[term] for name, term in roots.items()})
     with ExitStack() as stack:
@@ -43,6 +62,6 @@ def saturate(
         else:
             graph = stack.enter_context(prepared.graph(ruleset, spelled.masks, fast_math))
         text = "\n".join([*spelled.lines, *pairs])
-        engine = Engine(text, ruleset.enabled(fast_math), spelled.masks, limits or Limits(), graph)
+        engine = Engine(text, ruleset.enabled(fast_math), spelled.masks, limits, graph)
         engine.saturate()
         return freeze(engine, spelled, roots, indices, tensors, ruleset.table)

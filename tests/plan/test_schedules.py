@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -13,6 +14,7 @@ from bbrewrite.egraph.saturate import saturate
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
+from bbrewrite.plan.nests.nest import Nest, NestBuilder
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.scheduling.schedule import ScheduleSearch
@@ -69,6 +71,26 @@ def test_other_extents_are_scheduled_anew() -> None:
     larger = _plan(text.replace("m = 300", "m = 900"), known)
     assert len(known.by_form) > before
     assert larger == _plan(text.replace("m = 300", "m = 900"), None)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_nests_are_built_once_for_all_extents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found with those that other extents left is what would be found without."""
+    text = HEADER.replace("k = 300", "k = 256") + BODIES[name]
+    known, larger = KnownSchedules(), text.replace("m = 300", "m = 1024").replace("n = 96", "n = 80")
+    built: list[str] = []
+
+    def build(builder: NestBuilder, original: Callable[[NestBuilder], Nest] = NestBuilder.build) -> Nest:
+        built.append("")
+        return original(builder)
+
+    monkeypatch.setattr(NestBuilder, "build", build)
+    _plan(text, known)
+    built.clear()
+    found, with_known = _plan(larger, known), len(built)
+    built.clear()
+    assert found == _plan(larger, None)
+    assert 2 * with_known < len(built)
 
 
 @pytest.mark.parametrize("rows", [1, 2])

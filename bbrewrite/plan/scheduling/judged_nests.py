@@ -1,24 +1,22 @@
-"""The nests of one kernel by the choices that make them, each judged once: built, narrowed, and priced at coarse sizes.
+"""The nests of one kernel by the choices that make them, each judged once: priced at coarse block sizes.
 
-Which choices are tried, and at which block sizes a nest is best in the end, is for `schedule.py` to say.
+How a nest is made is for `shaped_nests.py` to say; which choices are tried, and at which block sizes a nest is best in
+the end, for `schedule.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bbrewrite.core.terms import Term
-from bbrewrite.core.types import Typing
 from bbrewrite.plan.costs.cost import NestCosts
-from bbrewrite.plan.costs.events import NestEvents, summarise
+from bbrewrite.plan.costs.events import NestEvents
 from bbrewrite.plan.costs.gpu_costs import GpuNestCosts
 from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.kernel import Statement
-from bbrewrite.plan.masks.narrowing import Narrowing, may_narrow, with_ranges_only
-from bbrewrite.plan.nests.naming import Naming, name_values
-from bbrewrite.plan.nests.nest import Nest, NestBuilder
+from bbrewrite.plan.nests.nest import Nest
 from bbrewrite.plan.scheduling.problem import ScheduleProblem
-from bbrewrite.plan.scheduling.split import share_out, split_reduction
+from bbrewrite.plan.scheduling.shaped_nests import ShapedNests
 from bbrewrite.plan.scheduling.tried_sizes import TriedSizes
 
 
@@ -48,20 +46,15 @@ class NestChoice(SizedNest):
 
 
 class JudgedNests:
-    """Builds and judges nests of a kernel, at the block sizes that are tried for it."""
+    """Judges nests of a kernel at the block sizes that are tried for it."""
 
-    def __init__(self, problem: ScheduleProblem, sizes: TriedSizes) -> None:
+    def __init__(self, problem: ScheduleProblem, nests: ShapedNests, sizes: TriedSizes) -> None:
         self._problem = problem
+        self._nests = nests
         self._sizes = sizes
-        table, tensors = problem.table, problem.tensors
-        self._typing = Typing(table, problem.indices, tensors)
-        is_narrowable = may_narrow(iter(problem.terms), self._typing)
-        self._narrowing = Narrowing(table, self._typing, tensors) if is_narrowable else None
         self._extents = {index.name: problem.extent(index.name) for index in problem.indices}
-        self._named: dict[frozenset[Term], Naming] = {}
         # The same choices are asked for again; different ones often come to one nest.
         self._built: dict[object, NestChoice | None] = {}
-        self._narrowed: dict[tuple[tuple[str, ...], tuple[Statement, ...]], tuple[Statement, ...]] = {}
         self._judged: dict[object, tuple[NestEvents, NestCosts, tuple[int, ...], Cost]] = {}
 
     def built(
@@ -73,43 +66,26 @@ class JudgedNests:
             self._built[choices] = self._judge(*choices)
         return self._built[choices]
 
+    def nest(
+        self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
+    ) -> Nest | None:
+        """The nest of these choices, whatever it costs; None where `split` cannot be shared out."""
+        return self._nests.nest(grid, order, kept, split)
+
     def _judge(
         self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
     ) -> NestChoice | None:
-        nest = self.nest(grid, order, kept, split)
+        nest = self._nests.nest(grid, order, kept, split)
         if nest is None:
             return None
         key = (grid, nest.body)
         judged = self._judged.get(key)
         if judged is None:
-            events = summarise(nest.body, grid, self._problem.table, self._typing, self._problem.tensors)
+            events = self._nests.events(grid, nest.body)
             costs = self._costs(events, nest.body, grid)
             judged = self._judged[key] = (events, costs, *self._sizes.coarse(costs))
         events, costs, blocks, cost = judged
         return NestChoice(grid, order, split, kept, nest, blocks, cost, events, costs)
-
-    def nest(
-        self, grid: tuple[str, ...], order: tuple[str, ...], kept: frozenset[Term], split: str | None
-    ) -> Nest | None:
-        """The nest of these choices with its loops narrowed, and one shared out; None where that cannot be."""
-        kernel, table = self._problem.kernel, self._problem.table
-        if kept not in self._named:
-            self._named[kept] = name_values(kernel, kept, table)
-        nest = NestBuilder(kernel, self._named[kept], kept, order, grid, table, self._typing).build()
-        body = nest.body
-        if self._narrowing is not None:
-            if (grid, body) not in self._narrowed:
-                narrowed = self._narrowing.of(body, grid)
-                has_ranges_only = self._problem.machine.target.gpu is not None
-                self._narrowed[grid, body] = with_ranges_only(narrowed) if has_ranges_only else narrowed
-            body = self._narrowed[grid, body]
-        if split is not None:
-            is_reduced = split in self._problem.reduced
-            shared = split_reduction(body, split, nest.accumulators) if is_reduced else share_out(body, split)
-            if shared is None:
-                return None
-            body = shared
-        return replace(nest, body=body)
 
     def _costs(self, events: NestEvents, body: tuple[Statement, ...], grid: tuple[str, ...]) -> NestCosts:
         problem = self._problem

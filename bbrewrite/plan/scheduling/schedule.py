@@ -30,6 +30,7 @@ from bbrewrite.plan.scheduling.loop_orders import LoopOrders
 from bbrewrite.plan.scheduling.problem import ScheduleProblem
 from bbrewrite.plan.scheduling.promises import Promises
 from bbrewrite.plan.scheduling.scheduled import Scheduled
+from bbrewrite.plan.scheduling.shaped_nests import KnownNests
 from bbrewrite.plan.scheduling.spanning import may_span, of_single_rows, spanned
 from bbrewrite.plan.scheduling.split import repeats_work_along
 from bbrewrite.plan.scheduling.tried_sizes import TriedSizes, columns
@@ -68,7 +69,9 @@ class ScheduleSearch:
         tensors: Mapping[str, Tensor],
         table: OperatorTable,
         machine: Machine,
+        known: KnownNests | None = None,
     ) -> None:
+        """`known` are nests of other kernels for the same target."""
         self._kernel = kernel
         self._indices = indices
         self._tensors = tensors
@@ -88,7 +91,7 @@ class ScheduleSearch:
             of_single_rows(terms, self._typing, self._loops.extent) if machine.target.gpu is None else frozenset[str]()
         )
         self._sizes = TriedSizes(self._used, indices, machine, self._may_span, single)
-        self._nests = JudgedNests(problem, self._sizes)
+        self._nests = JudgedNests(problem, (known or KnownNests()).of(problem), self._sizes)
 
     def run(self) -> Scheduled:
         """The cheapest schedule found."""

@@ -22,6 +22,7 @@ from bbrewrite.plan.scheduling.canonical_kernel import CanonicalKernel, canonica
 from bbrewrite.plan.scheduling.judged_nests import SizedNest
 from bbrewrite.plan.scheduling.schedule import ScheduleSearch
 from bbrewrite.plan.scheduling.scheduled import Scheduled
+from bbrewrite.plan.scheduling.shaped_nests import KnownNests
 
 # A kernel, with the types in which what it reads is stored, and of what that comes from: in another plan a list of the
 # same name may be stored in another one.
@@ -61,10 +62,13 @@ class _Known:
 
 
 class KnownSchedules:
-    """What is known of kernels that were scheduled for one target and number of threads, by their canonical forms."""
+    """What is known of kernels that were scheduled for one target and number of threads, by their canonical forms; and
+    the nests of the last ones.
+    """
 
     def __init__(self) -> None:
         self.by_form: dict[object, _Known] = {}
+        self.nests = KnownNests()
 
 
 class _Following(ScheduleSearch):
@@ -136,7 +140,7 @@ class Schedules:
     def _found(self, kernel: KernelTerm, tensors: Mapping[str, Tensor]) -> Scheduled:
         canonical = self._canonical_of(kernel, tensors)
         known = self._elsewhere.by_form.get(canonical.form)
-        search = _Following(kernel, self.indices, tensors, self.table, self.machine)
+        search = _Following(kernel, self.indices, tensors, self.table, self.machine, self._elsewhere.nests)
         followed = None if known is None else search.following(known, canonical)
         if followed is not None:
             return followed
