@@ -130,11 +130,8 @@ class _KernelPrinter:
         mentioned = inside.union(*(re.findall(r"\w+", flag) for flag in flags))
         indices = [(index, self._scope.index(index.name)) for index in self._kernel.indices]
         chosen = [(index, names) for index, names in indices if index.name not in self._kernel.whole]
-        blocks = [
-            (names.block, block_size(index, self._flat, self._kernel.indices))
-            for index, names in chosen
-            if names.block in mentioned
-        ]
+        used = [(index, names.block) for index, names in chosen if names.block in mentioned]
+        blocks = [(name, block_size(index, self._flat, self._kernel.indices)) for index, name in used]
         sizes = [(index.name, names.size) for index, names in indices if not index.same_as and names.size in mentioned]
         taken = [f"{self._qualified(tensor)} {self._scope.pointers[tensor.name]}" for tensor in self._tensors]
         taken += [f"int64_t {size}" for _, size in sizes] + ([f"int {self._threads}"] if self._is_parallel else [])
