@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.names import Names
-from bbrewrite.codegen.steps import PackedOperand, kept_element
+from bbrewrite.codegen.steps import PackedOperand, kept_element, written_place
 from bbrewrite.codegen.text import bare, storage_type
-from bbrewrite.core.addresses import Address, index_address
+from bbrewrite.core.addresses import Address
 from bbrewrite.core.elements import Element
 from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.programs import Tensor
@@ -151,9 +151,7 @@ class KernelScope:
 
     def target(self, target: LocalBlock | Tensor) -> Read | Local:
         """The leaf that stands for the place where a statement writes."""
-        if isinstance(target, LocalBlock):
-            return Local(target.name, target.list_indices)
-        return Read(target.name, tuple(index_address(index) for index in target.indices))
+        return written_place(target)
 
     def streamed_flag(self, tensor: Tensor) -> str:
         """The variable that tells at run time whether a result is stored past the caches."""

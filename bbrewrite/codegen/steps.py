@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from bbrewrite.core.addresses import index_address
 from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Local, Read, Term, walk
@@ -123,7 +124,7 @@ class Product:
     outside these spans, and what it meets there does not count.
     """
 
-    target: LocalBlock
+    target: LocalBlock | Tensor
     left: Read | Local
     right: PackedOperand | PreparedOperand | PackedInPassing | Read | Local
     accumulate: bool
@@ -256,7 +257,8 @@ class FlatKernel:
     """A kernel's steps, and the local memory that they use: the kernel's own blocks, temporaries, packed operands.
 
     Of the blocks named in `single_rows` only one row exists at a time, of those of them in `single_entries` one entry,
-    of those in `row_pairs` two rows. The tensors in `streamed` may be stored past the caches.
+    of those in `row_pairs` two rows. The tensors in `streamed` may be stored past the caches. Blocks of the rows in
+    `stored_rows` may be smaller than planned: of what is contracted with each, and of which type it is.
     """
 
     steps: tuple[Step, ...]
@@ -266,6 +268,7 @@ class FlatKernel:
     single_entries: frozenset[str] = frozenset()
     row_pairs: frozenset[str] = frozenset()
     streamed: frozenset[Tensor] = frozenset()
+    stored_rows: tuple[tuple[str, str, Element], ...] = ()
 
 
 def with_body(
@@ -303,6 +306,13 @@ def walk_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
         yield from walk_steps(inner_steps(step))
 
 
+def written_place(target: LocalBlock | Tensor) -> Read | Local:
+    """The leaf that stands for the place where a step writes."""
+    if isinstance(target, LocalBlock):
+        return Local(target.name, target.list_indices)
+    return Read(target.name, tuple(map(index_address, target.indices)))
+
+
 def leaves_read(step: Step) -> Iterator[Read | Local]:
     """Every place that a step by itself reads; a product's target counts where it is added to."""
     match step:
@@ -315,7 +325,7 @@ def leaves_read(step: Step) -> Iterator[Read | Local]:
             elif isinstance(right, Read | Local):
                 yield right
             if step.accumulate:
-                yield Local(target.name, target.list_indices)
+                yield written_place(target)
         case Combine(_, source):
             yield Local(source.name, source.list_indices)
         case Repeat(_, _, _, LoopBounds() as bounds):

@@ -21,6 +21,8 @@ BB_APART_PANEL(4)
 #endif
 BB_APART void detail::full_panel<float>(
     float*, long, const float*, long, const float*, long, float*, long, long, bool, long);
+BB_APART void detail::rows_of_panels<float>(
+    float*, long, const float*, long, const float*, long, long, long, long, bool);
 BB_APART void pack_kn<float, float>(float*, const float*, long, long, long);
 BB_APART void pack_nk<float, float>(float*, const float*, long, long, long);
 

@@ -234,6 +234,17 @@ template <class S> void row_of_panels(sum_t<S>* c, const S* a, const S* b, long 
     }
 }
 
+// Whether tiles of the same rows should follow one another, from panel to panel, instead of those of the same panel. Rows
+// of C that lie far apart are best visited along, not across. All panels of the block must have room in the cache behind
+// the nearest, which reads them ahead since they lie in long runs, and one be so long that the nearest would not keep it
+// anyway.
+constexpr long nearest_cache = 1 << 15, rows_worth_it = 4 * full_tile_rows;
+template <class S> BB_INLINE bool goes_by_rows(long ldc, long m, long n, long k) {
+  if (panel_lines > 1 || is_widened<S> || m < rows_worth_it || ldc < 2 * n) return false;
+  const size_t row = size_t(k) * sizeof(S);
+  return row * panel_width<S> > size_t(nearest_cache) / 2 && row * size_t(n) <= near_cache;
+}
+
 template <class S>
 void dot_prepared(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long depth, long p0, long j0, long m, long n, long k,
@@ -241,6 +252,11 @@ void dot_prepared(
   constexpr long N = panel_width<S>;
   depth = packed_rows<S>(depth);
   b += j0 * depth;
+  if (goes_by_rows<S>(ldc, m, n, k)) {
+    const long whole = n / N * N;
+    rows_of_panels<S>(c, ldc, a, lda, b + p0 * N, N * depth, m, whole, k, add);
+    n -= whole, c += whole, b += whole * depth;
+  }
   if (constexpr long some = panels_at_once * N; m == 1 && panel_lines == 1 && !is_widened<S>)
     for (; n >= some; n -= some, c += some, b += some * depth) row_of_panels<S>(c, a, b + p0 * N, N * depth, k, add);
   for (; n >= N && !is_widened<S>; n -= N, c += N, b += N * depth)
@@ -249,6 +265,15 @@ void dot_prepared(
 }
 
 }  // namespace detail
+
+// How many of a block's rows a product takes at once whose result is stored where it is made: no more than the caches keep
+// of A while B's blocks pass, halved as often as that takes.
+template <class S> constexpr int64_t rows_kept_near(int64_t rows, int64_t contracted) {
+  while (detail::panel_lines == 1 && rows >= 4 * detail::rows_worth_it &&
+         size_t(rows) * size_t(contracted) * sizeof(S) > detail::near_cache)
+    rows = (rows + 1) / 2;
+  return rows;
+}
 
 // The products for a block of a matrix of `depth` rows that was packed ahead: k rows from p0 on, and n columns from j0
 // on, where a panel must begin; unless they are the last columns of it or of a block that was packed apart, n is a

@@ -207,6 +207,21 @@ void panel(sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, lo
   }
 }
 
+// All rows against full panels, which lie `apart` elements from one another: a tile's rows meet all panels, then the next.
+template <class S>
+void rows_of_panels(sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long apart, long m, long n, long k, bool add) {
+  constexpr long N = panel_width<S>;
+  const long tiles = (m + full_tile_rows - 1) / full_tile_rows;
+  for (long t = 0; t < tiles; ++t) {
+    const long rows = m / tiles + (t < m % tiles);
+    const S* from = b;
+    for (long j = 0; j < n; j += N, from += apart)
+      tile_of_rows<S, panel_vectors>(rows, c + j, ldc, a, lda, from, N, k, add);
+    c += rows * ldc;
+    a += rows * lda;
+  }
+}
+
 // All rows against a full panel of a matrix in main memory. Tile after tile asks for some of the panel `ahead`, so that
 // memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums: for some
 // lines of every row or, where a row is one line, for that of some rows: now and then or, if they are few, at once. With

@@ -136,8 +136,9 @@ template <class T> static void products() {
 // The product for a block of a matrix that was packed whole: rows from p0 on, columns from j0 on, which is `first` packed.
 template <class S>
 static void prepared_block(
-    long m, long depth, long width, const S* b, const S* packed, long p0, long k, long j0, long first, long n) {
-  const long lda = k + 2, ldc = n + 1;
+    long m, long depth, long width, const S* b, const S* packed, long p0, long k, long j0, long first, long n,
+    long apart = 1) {
+  const long lda = k + 2, ldc = n + apart;
   const size_t a_size = size_t(m - 1) * lda + k, c_size = size_t(m - 1) * ldc + n;
   using T = bb::sum_t<S>;
   S* a = a_memory.take<S>(a_size);
@@ -176,6 +177,15 @@ template <class T> static void prepared(long depth, long width) {
       for (long n : {full, 3 * full, width - j0})
         for (long p0 : {0l, depth / 3 / bb::panel_group<T> * bb::panel_group<T>})
           if (n <= width - j0) prepared_block(m, depth, width, b, packed, p0, (depth - p0 + 1) / 2, j0, j0, n);
+}
+
+// Blocks of a large result: long panels, which rows may meet one after another.
+template <class T> static void prepared_far_apart(long depth, long width) {
+  T *b = b_memory.take<T>(size_t(depth) * width), *packed = packed_memory.take<T>(bb::packed_size<T>(depth, width));
+  fill(b, size_t(depth) * width);
+  bb::prepare_kn(packed, b, depth, width, 0, 2);
+  for (long m : {23, 24, 25, 61})
+    for (long n : {bb::panel_width<T>, width}) prepared_block(m, depth, width, b, packed, 0, depth, 0, 0, n, width);
 }
 
 // Blocks of columns that are packed apart, so that a panel begins with each.
@@ -222,6 +232,9 @@ int main() {
         prepared_apart<bb::bf16>(depth, width, block);
       }
     }
+  prepared_far_apart<float>(300, 100);
+  prepared_far_apart<double>(300, 100);
+  prepared_far_apart<bb::bf16>(300, 100);
   products<float>();
   products<double>();
   products<bb::bf16>();

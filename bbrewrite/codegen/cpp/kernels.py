@@ -13,7 +13,7 @@ from bbrewrite.codegen.access import classify
 from bbrewrite.codegen.bounds import BoundsPrinter, write_spans
 from bbrewrite.codegen.cpp.entry_loops import Surroundings
 from bbrewrite.codegen.cpp.prepared import PreparedWeight
-from bbrewrite.codegen.cpp.product_calls import packed_size
+from bbrewrite.codegen.cpp.product_calls import block_size, packed_size
 from bbrewrite.codegen.cpp.statements import Parts, StepPrinter
 from bbrewrite.codegen.expressions import UserFunctions
 from bbrewrite.codegen.names import Names
@@ -130,7 +130,8 @@ class _KernelPrinter:
         mentioned = inside.union(*(re.findall(r"\w+", flag) for flag in flags))
         indices = [(index, self._scope.index(index.name)) for index in self._kernel.indices]
         chosen = [(index, names) for index, names in indices if index.name not in self._kernel.whole]
-        blocks = [(names.block, index.block) for index, names in chosen if names.block in mentioned]
+        used = [(index, names.block) for index, names in chosen if names.block in mentioned]
+        blocks = [(name, block_size(index, self._flat, self._kernel.indices)) for index, name in used]
         sizes = [(index.name, names.size) for index, names in indices if not index.same_as and names.size in mentioned]
         taken = [f"{self._qualified(tensor)} {self._scope.pointers[tensor.name]}" for tensor in self._tensors]
         taken += [f"int64_t {size}" for _, size in sizes] + ([f"int {self._threads}"] if self._is_parallel else [])

@@ -20,7 +20,7 @@ from bbrewrite.core.indices import IndexTable
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Role, Tensor
 from bbrewrite.core.terms import Read
-from bbrewrite.plan.kernel import Kernel, KernelProgram, compute_element
+from bbrewrite.plan.kernel import Kernel, KernelProgram, LocalBlock, compute_element
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _use(step: Step, read: Read, kernel: Kernel) -> PreparedWeight | None:
     match step:
         case Pack(PackedOperand(element=element), source, transposed) if source == read:
             pass
-        case Product(right=right, target=target) if right == read and step.left != read:
+        case Product(right=right, target=LocalBlock() as target) if right == read and step.left != read:
             element, transposed = compute_element(target.type.element), False
         case _:
             return None

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from bbrewrite.codegen.cpp.prepared import packed_apart
 from bbrewrite.codegen.scope import KernelScope, factor
-from bbrewrite.codegen.steps import Pack, PackedInPassing, PackedOperand, PreparedOperand, Product
+from bbrewrite.codegen.steps import FlatKernel, Pack, PackedInPassing, PackedOperand, PreparedOperand, Product
 from bbrewrite.codegen.text import storage_type
+from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.types import Typing
+
+
+def block_size(index: Index, flat: FlatKernel, indices: IndexTable) -> str:
+    """A block size as it was planned, or of rows that may be fewer, no more than caches keep."""
+    for rows, along, element in flat.stored_rows:
+        if rows == index.name:
+            return f"bb::rows_kept_near<{storage_type(element)}>({index.block}, {indices[along].block})"
+    return str(index.block)
 
 
 def packed_size(operand: PackedOperand) -> str:
@@ -56,8 +65,10 @@ def _first_packed(operand: PreparedOperand, across: str, scope: KernelScope) -> 
 
 def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str]:
     """The statements that make a product, or add it to the target."""
-    left, target = scope.place(step.left), scope.place(scope.target(step.target))
-    rows, columns = (scope.index(axis).count for axis in step.target.type.axes)
+    stored = scope.target(step.target)
+    left, target = scope.place(step.left), scope.place(stored)
+    row, column = typing.block(stored).axes
+    rows, columns = scope.index(row).count, scope.index(column).count
     contracted = scope.index(typing.block(step.left).axes[1]).count
     operands = [target.pointer, target.strides[0], left.pointer, left.strides[0]]
     if isinstance(step.right, PackedOperand):
@@ -74,13 +85,12 @@ def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str
     elif isinstance(step.right, PreparedOperand):
         kind = "dot_prepared"
         along = typing.block(step.left).axes[1]
-        across = step.target.type.axes[1]
         pointer = scope.pointers[step.right.source.tensor]
-        operands += [pointer, scope.size(along), scope.index(along).start, _first_packed(step.right, across, scope)]
+        operands += [pointer, scope.size(along), scope.index(along).start, _first_packed(step.right, column, scope)]
     elif isinstance(step.right, PackedInPassing):
         kind = "dot_in_passing"
         right = scope.place(step.right.source)
-        beside = step.right.moved == step.target.type.axes[1]
+        beside = step.right.moved == column
         ahead = columns if beside else f"{contracted} * {factor(right.strides[0])}"
         operands += [right.pointer, right.strides[0], scope.locals[step.right.panel.name], ahead]
     else:

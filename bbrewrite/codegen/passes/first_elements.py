@@ -94,8 +94,11 @@ def _stored(
             if combination is None or step.shared or step.bounds is not None:
                 continue
             made, state = product.target, update.target
-            is_only_for_it = mentions[made.name] == 2 and not product.accumulate and made.type == state.type
-            if not is_only_for_it or combination.element(update.expression, state.name) != Local(made.name):
+            is_only_for_it = mentions[made.name] == 2 and not product.accumulate
+            is_alike = isinstance(made, LocalBlock) and made.type == state.type
+            if not (is_only_for_it and is_alike) or combination.element(update.expression, state.name) != Local(
+                made.name
+            ):
                 continue
             fill = _fill_place(result, loop, update, combination.identity)
             if fill is not None:

@@ -22,6 +22,7 @@ from bbrewrite.codegen.passes.rounded_once import with_operands_rounded_once
 from bbrewrite.codegen.passes.rows import merge_rows, single_rows
 from bbrewrite.codegen.passes.shared_subterms import shared_subterms
 from bbrewrite.codegen.passes.spans import with_spans
+from bbrewrite.codegen.passes.stored_sums import stored_sum
 from bbrewrite.codegen.passes.views import without_views
 from bbrewrite.codegen.passes.whole import without_single_iterations
 from bbrewrite.codegen.scalars import entries, value_element, work_of
@@ -75,7 +76,10 @@ def flatten(kernel: Kernel, table: OperatorTable, prepared: frozenset[str] = fro
     kernel = with_conditions_in_place(with_operands_rounded_once(kernel, table), table)
     memory = LocalMemory(kernel, table, prepared)
     steps = _statements(memory, kernel.body, kernel.whole.union(kernel.grid), kernel.is_split)
-    steps = merge_rows(without_fills(steps), kernel.indices, memory.typing, table)
+    steps = without_fills(steps)
+    if stored := stored_sum(steps, kernel, memory.typing):
+        return FlatKernel(stored.in_place(), (), (), stored_rows=(stored.rows,))
+    steps = merge_rows(steps, kernel.indices, memory.typing, table)
     cheap = cheap_rows(steps, kernel.indices, memory.tensors, memory.typing, table)
     steps = without_rows(steps, cheap)
     rows, variables = single_rows(steps), single_entries(steps)

@@ -311,11 +311,14 @@ class _SpanFinder:
         for step in inside:
             if not (isinstance(step, Product) and isinstance(step.right, PackedOperand)):
                 continue
-            name = step.target.name
+            target = step.target
+            name = target.name
             is_own = all(id(leaf) in here for leaf in self._leaves if name in names_written(leaf))
             if id(step) in limits.products:
                 self._replaced[id(step)] = replace(step, terms=spans)
-            elif step.target.type.axes == spans.axes and is_own and not self._is_read_by_others(name, limited):
+            elif not isinstance(target, LocalBlock) or target.type.axes != spans.axes:
+                continue
+            elif is_own and not self._is_read_by_others(name, limited):
                 self._replaced[id(step)] = replace(step, wanted=spans)
         self._found.setdefault(id(steps), []).append(FindSpans(spans))
 
