@@ -53,6 +53,7 @@ _BUILT_QUICKLY = (
     "tests/codegen/test_in_passing.py",
     "tests/codegen/test_split.py",
     "tests/codegen/test_user_monoids.py",
+    "tests/plan/test_kernel_counts.py",
     "tests/runtime/test_prepared.py",
 )
 
