@@ -41,6 +41,9 @@ def print_candidates(console: Console, fusion: Fusion, byte_count: Callable[[flo
         rows.append((str(len(alike)), str(movement.kernels), byte_count(movement.global_bytes), " ".join(shown)))
     for times, kernels, size, names in rows:
         console.print(f"{times:>7}  {kernels:>7}  {size:>13}  {names}", markup=False, soft_wrap=True)
+    if not is_shown_in_full(fusion):
+        left_out = counted(len(fusion.fused.kernels.kernels), "kernel")
+        console.print(f"too long to print: {left_out}, which `bbrewrite codegen` writes", markup=False)
     console.print()
 
 

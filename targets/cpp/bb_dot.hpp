@@ -267,7 +267,7 @@ void dot_prepared(
 }  // namespace detail
 
 // How many of a block's rows a product takes at once whose result is stored where it is made: no more than the caches keep
-// of A while B's blocks pass, halved as often as that takes.
+// of A while B's blocks pass, halved as often as that takes. Tiles divide any number of rows among them.
 template <class S> constexpr int64_t rows_kept_near(int64_t rows, int64_t contracted) {
   while (detail::panel_lines == 1 && rows >= 4 * detail::rows_worth_it &&
          size_t(rows) * size_t(contracted) * sizeof(S) > detail::near_cache)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -269,3 +270,16 @@ def test_what_moves_more_is_not_called_less(after: int, remark: str) -> None:
     moved = Movement(1, 0, 100, 7, 0, None)
     rows = {row[0]: row[3] for row in movement_rows(moved, replace(moved, global_bytes=after))}
     assert rows["global memory"] == remark
+
+
+def test_what_is_not_printed_of_a_large_program_is_told(bbrewrite: Command, tmp_path: Path) -> None:
+    lines = ["program chain", "index m = 64, n = 64", "input X0[m, n] : f32"]
+    lines += [f"X{step}[m, n] = max[m](X{step - 1}[m, n]) + X{step - 1}[m, n]" for step in range(1, 20)]
+    program = tmp_path / "chain.bb"
+    program.write_text("\n".join([*lines, "output Y[m, n] = X19[m, n]", ""]), encoding="utf-8")
+    empty = tmp_path / "none.rules"
+    empty.write_text("", encoding="utf-8")
+    result = bbrewrite("fuse", empty, program)
+    assert result.exit_code == 0, result.output
+    assert "planned in parts: " in result.stdout
+    assert re.search(r"too long to print: \d+ kernels, which `bbrewrite codegen` writes", result.stdout)

@@ -1,7 +1,8 @@
 """The nests of one kernel whatever its extents are, with what happens in them: each built, narrowed and listed once.
 
 Only what a nest costs depends on extents. Layers of a large program often have kernels that differ in nothing else;
-what was built for the last few kernels is kept for them.
+what was built for the last few kernels is kept for them. So nothing here, nor anything that it calls, may read an
+extent of the problem at hand: they are those of the first kernel of its shape. That two are equal is part of the shape.
 """
 
 from __future__ import annotations
