@@ -12,19 +12,18 @@ from bbrewrite.runtime.signature import Argument
 def bind(inputs: Sequence[Argument], arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """What was given for each of the inputs. Raises TypeError for other names, and for too few or too many."""
     names = [argument.name for argument in inputs]
+    given: dict[str, Any] = {**dict(zip(names, arrays, strict=False)), **named}
+    if len(given) == len(names) == len(arrays) + len(named) and given.keys() == set(names):
+        return given
     told = ", ".join(names)
     for name in named:
         if name not in names:
             raise TypeError(f"there is no array {name}; the arrays are {told}")
     if len(arrays) + len(named) != len(names):
         raise TypeError(f"{len(names)} arrays are needed ({told}), {len(arrays) + len(named)} were given")
-    given = dict(zip(names, arrays, strict=False))
-    for name in names:
-        if name in given and name in named:
-            raise TypeError(f"{name} is given twice")
-        if name not in given and name not in named:
-            raise TypeError(f"no array was given for {name}")
-    return {name: given[name] if name in given else named[name] for name in names}
+    # So many that one that is given twice is another that is missing.
+    twice = next(name for name in names[: len(arrays)] if name in named)
+    raise TypeError(f"{twice} is given twice")
 
 
 def memory_given(out: Any, outputs: Sequence[str]) -> Sequence[Any]:

@@ -55,11 +55,13 @@ class Program:
         self._load = load
         self._weights: Mapping[str, Array] = weights or {}
         self._record, self._runner = load(request)
-        self._prepared = self._runner.prepare(self._weights, request.threads)
+        self._prepared = dict(self._runner.prepare(self._weights, request.threads))
         signature = self._record.signature
         self._inputs = tuple(argument for argument in signature.inputs if argument.name not in self._weights)
         self._outputs = signature.outputs
         self._accepted = {tuple(self._record.extents[name] for name in signature.extents)}
+        # The shapes of the latest call's arrays, and the extents that they gave.
+        self._latest: tuple[Mapping[str, tuple[int, ...]] | None, Mapping[str, int]] = (None, {})
         self._over_nothing: Runner | None = None
         self._turn = threading.Lock()
 
@@ -104,7 +106,7 @@ class Program:
         extents = self._extents(passed)
         memory = self._memory(out)
         if self._fits(extents):
-            found = self._runner.run({**passed, **self._prepared}, extents, threads, memory)
+            found = self._runner.run(passed | self._prepared, extents, threads, memory)
         else:
             found = self._unfused().run({**passed, **self._weights}, extents, threads, memory)
         results = [found[argument.name] for argument in self._outputs]
@@ -112,16 +114,21 @@ class Program:
 
     def _bind(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Array]:
         given = bind(self._inputs, arrays, named)
-        bound: dict[str, Array] = {}
         for argument in self._inputs:
-            bound[argument.name] = _as_array(argument, given[argument.name])
+            given[argument.name] = array = _as_array(argument, given[argument.name])
             if argument.facts:
-                _check_facts(argument, bound[argument.name])
-        return bound
+                _check_facts(argument, array)
+        return given
 
-    def _extents(self, arrays: Mapping[str, Array]) -> dict[str, int]:
-        shapes = {name: array.shape for name, array in {**arrays, **self._weights}.items()}
-        return extents_of(self._record.signature.inputs, shapes, self._record.extents)
+    def _extents(self, arrays: Mapping[str, Array]) -> Mapping[str, int]:
+        """Found once for the same shapes in a row, since a small program takes no longer than that."""
+        shapes = {name: array.shape for name, array in arrays.items()}
+        known, extents = self._latest
+        if shapes != known:
+            weights = {name: array.shape for name, array in self._weights.items()}
+            extents = extents_of(self._record.signature.inputs, shapes | weights, self._record.extents)
+            self._latest = shapes, extents
+        return extents
 
     def _memory(self, out: Any) -> dict[str, Array] | None:
         if out is None:

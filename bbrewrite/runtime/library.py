@@ -26,10 +26,21 @@ _CACHE_LINE = 64
 _MEMORY = ctypes.c_char * 0  # at whose address an array begins
 
 
-class _Layout(NamedTuple):
-    """What depends on extents alone: the shape of every argument by name, and sets of buffers that no call is using."""
+class _Place(NamedTuple):
+    """What an argument must be for given extents, found once for them: a small program takes no longer than that."""
 
-    shapes: Mapping[str, tuple[int, ...]]
+    argument: Argument
+    shape: tuple[int, ...]
+    numpy_type: np.dtype[np.generic]
+    is_packed: bool
+
+
+class _Layout(NamedTuple):
+    """What depends on extents alone, and sets of buffers' memory that no call is using."""
+
+    inputs: tuple[_Place, ...]
+    outputs: tuple[_Place, ...]
+    buffers: tuple[_Place, ...]
     idle: list[list[Array]]
 
 
@@ -81,7 +92,7 @@ class CompiledProgram:
                 raise ValueError(
                     f"{argument.name}[{', '.join(argument.axes)}] was given an array of shape {array.shape}"
                 )
-            source = _dense(argument, array, array.shape)
+            source = _dense(argument, array, array.shape, argument.numpy_type)
             pack = self._preparations[argument.name]
             memory = _aligned_memory(pack(source.ctypes.data, None, *array.shape, threads))
             pack(source.ctypes.data, memory.ctypes.data, *array.shape, threads)
@@ -107,19 +118,27 @@ class CompiledProgram:
         except KeyError as missing:
             raise ValueError(f"the extent of {missing.args[0]} was not given") from None
         layout = self._layouts.get(sizes) or self._laid_out(sizes, extents)
-        passed: list[Array] = []
-        for argument in self.signature.inputs:
-            name = argument.name
-            if name not in arrays:
-                raise ValueError(f"no array was given for {name}")
-            passed.append(_input(argument, arrays[name], layout.shapes[name]))
+        # Memory is held until the call ends, since what was no dense array is passed as a copy.
+        held: list[Array] = []
+        pointers: list[int] = []
+        for place in layout.inputs:
+            array = _input(place, arrays)
+            held.append(array)
+            pointers.append(_address(array))
         outputs: dict[str, Array] = {}
-        for argument in self.signature.outputs:
-            name = argument.name
-            outputs[name] = output_memory(argument, layout.shapes[name], out, passed)
+        for place in layout.outputs:
+            name = place.argument.name
+            array = (
+                np.empty(place.shape, place.numpy_type)
+                if out is None
+                else output_memory(place.argument, place.shape, out, held)
+            )
+            outputs[name] = array
+            pointers.append(_address(array))
         buffers = self._borrow(layout)
         # The order of arguments is inputs, outputs, buffers.
-        pointers = [_address(array) for array in (*passed, *outputs.values(), *buffers)]
+        for array in buffers:
+            pointers.append(_address(array))
         try:
             self._function(*pointers, *sizes, threads)
         finally:
@@ -127,10 +146,11 @@ class CompiledProgram:
         return outputs
 
     def _laid_out(self, sizes: tuple[int, ...], extents: Mapping[str, int]) -> _Layout:
-        shapes = {
-            argument.name: tuple(extents[axis] for axis in argument.axes) for argument in self.signature.arguments
-        }
-        layout = _Layout(shapes, [])
+        inputs, outputs, buffers = (
+            tuple(_place(argument, extents) for argument in arguments)
+            for arguments in (self.signature.inputs, self.signature.outputs, self.signature.buffers)
+        )
+        layout = _Layout(inputs, outputs, buffers, [])
         self._layouts = {sizes: layout}
         return layout
 
@@ -139,19 +159,29 @@ class CompiledProgram:
         try:
             return layout.idle.pop()
         except IndexError:
-            return [np.empty(layout.shapes[buffer.name], buffer.numpy_type) for buffer in self.signature.buffers]
+            return [np.empty(place.shape, place.numpy_type) for place in layout.buffers]
 
 
-def _input(argument: Argument, given: Array | PackedWeight, shape: tuple[int, ...]) -> Array:
+def _place(argument: Argument, extents: Mapping[str, int]) -> _Place:
+    shape = tuple(extents[axis] for axis in argument.axes)
+    return _Place(argument, shape, argument.numpy_type, bool(argument.preparation))
+
+
+def _input(place: _Place, arrays: Mapping[str, Array | PackedWeight]) -> Array:
+    """The memory that is passed for an argument."""
+    name = place.argument.name
+    given = arrays.get(name)
+    if given is None:
+        raise ValueError(f"no array was given for {name}")
     if isinstance(given, PackedWeight):
-        if not argument.preparation:
-            raise ValueError(f"{argument.name} must be given as an array")
-        if given.shape != shape:
-            raise ValueError(f"{argument.name} was packed for shape {given.shape}, but {shape} is needed")
+        if not place.is_packed:
+            raise ValueError(f"{name} must be given as an array")
+        if given.shape != place.shape:
+            raise ValueError(f"{name} was packed for shape {given.shape}, but {place.shape} is needed")
         return given.memory
-    if argument.preparation:
-        raise ValueError(f"{argument.name} must be given as `prepare` packs it")
-    return _dense(argument, given, shape)
+    if place.is_packed:
+        raise ValueError(f"{name} must be given as `prepare` packs it")
+    return _dense(place.argument, given, place.shape, place.numpy_type)
 
 
 def _aligned_memory(size: int) -> Array:
@@ -161,11 +191,10 @@ def _aligned_memory(size: int) -> Array:
     return memory[start : start + size]
 
 
-def _dense(argument: Argument, array: Array, shape: tuple[int, ...]) -> Array:
+def _dense(argument: Argument, array: Array, shape: tuple[int, ...], needed: np.dtype[np.generic]) -> Array:
     if array.shape != shape:
         raise ValueError(f"{argument.name} has shape {array.shape}, but {shape} is needed")
-    if array.dtype != argument.numpy_type:
-        needed = argument.numpy_type
+    if array.dtype != needed:
         raise ValueError(f"{argument.name} is of type {array.dtype}, but {needed} is needed: convert it with astype")
     return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(shape)
 

@@ -194,6 +194,15 @@ def test_weights_are_given_once(target: str) -> None:
         bound(np.zeros((2, 3), np.float32))
 
 
+@pytest.mark.parametrize("target", ["cpp", "numpy"])
+def test_weights_may_be_all_that_there_is(target: str) -> None:
+    """Extents then come from no array of a call."""
+    text = "program doubled\nindex n = 4\nweight W[n] : f32\noutput Y[n] = W[n] * 2\n"
+    bound = bbrewrite.compile(text, target=target).with_weights(W=np.arange(7, dtype=np.float32))
+    for _ in range(2):
+        assert bound().tolist() == [0, 2, 4, 6, 8, 10, 12]
+
+
 def test_reads_are_checked_at_the_extents_of_the_arrays() -> None:
     program = bbrewrite.compile(SHIFTED)
     np.testing.assert_array_equal(program(np.arange(4, dtype=np.float32)), [1, 2, 3, 0])
