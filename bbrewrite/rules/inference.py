@@ -52,7 +52,7 @@ class Inference:
         self._kinds: list[Kinds] = []
         self._items: dict[int, int] = {}
         self._parts: dict[int, tuple[int, int]] = {}
-        self._applied: list[tuple[list[Choice], tuple[int, ...], int]] = []
+        self._applied: list[tuple[tuple[Choice, ...], tuple[int, ...], int]] = []
 
     def solve(
         self, terms: Sequence[Term], sides: Sequence[tuple[Term, Term]] = (), known: Mapping[Term, Kinds] | None = None
@@ -190,7 +190,7 @@ class Inference:
             else:
                 self._applied.append((SPREADS, (number,), component))
 
-    def _apply(self, found: list[Choice], operands: tuple[int, ...], result: int) -> None:
+    def _apply(self, found: tuple[Choice, ...], operands: tuple[int, ...], result: int) -> None:
         fitting = [choice for choice in found if self._is_open(choice, operands, result)]
         self._narrow(result, frozenset[str]().union(*(choice.result for choice in fitting)))
         for position, operand in enumerate(operands):

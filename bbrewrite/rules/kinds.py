@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cache
 
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.spans import Span
@@ -45,25 +46,30 @@ class Choice:
     result: Kinds
 
 
-SPREADS = [
+SPREADS = tuple(
     Choice((frozenset({kind}),), frozenset({wide})) for wide in _BY_RANK for kind in dict.fromkeys(("scalar", wide))
-]
+)
 """The ways to spread a value over a block."""
 
 
-def choices(term: Apply, table: OperatorTable) -> list[Choice]:
+def choices(term: Apply, table: OperatorTable) -> tuple[Choice, ...]:
     """The ways to use an operator: the kinds of its operands and of its result."""
     operator = table.operators[term.operator]
     if operator.is_elementwise:
-        return [
-            Choice(tuple(frozenset({kind}) for kind in kinds), frozenset({max(kinds, key=_BY_RANK.index)}))
-            for kinds in itertools.product(_BY_RANK, repeat=operator.arity)
-            if len({kind for kind in kinds if kind != "scalar"}) <= 1
-        ]
-    return [
+        return _elementwise_choices(operator.arity)
+    return tuple(
         Choice(tuple(of_letters(operand) for operand in signature.operands), of_letters(signature.result))
         for signature in operator.signatures
-    ]
+    )
+
+
+@cache
+def _elementwise_choices(arity: int) -> tuple[Choice, ...]:
+    return tuple(
+        Choice(tuple(frozenset({kind}) for kind in kinds), frozenset({max(kinds, key=_BY_RANK.index)}))
+        for kinds in itertools.product(_BY_RANK, repeat=arity)
+        if len({kind for kind in kinds if kind != "scalar"}) <= 1
+    )
 
 
 def of_letters(letters: str) -> Kinds:
