@@ -28,7 +28,7 @@ class Machine:
     def running(program: BlockProgram, target: Target, threads: int, extents: Mapping[str, int]) -> Machine:
         """The machine that runs a program again and again."""
         tensors = (*program.inputs, *program.outputs)
-        return Machine(target, threads, extents, _bytes_of(tensors, program.indices.with_extents(extents)))
+        return Machine(target, threads, extents, bytes_of(tensors, program.indices.with_extents(extents)))
 
     def seconds_per_byte(self, tensor: Tensor, indices: IndexTable) -> float:
         """The time in which one processor, while all are busy, moves a byte that its kernel has not touched before."""
@@ -38,9 +38,10 @@ class Machine:
         """The bytes that are touched between two kernels' uses of a byte of a tensor: for a buffer, those of one kernel
         that makes or reads it.
         """
-        own = _bytes_of((tensor,), indices)
+        own = bytes_of((tensor,), indices)
         return own if tensor.role is Role.BUFFER else max(own, self.call_bytes)
 
 
-def _bytes_of(tensors: Iterable[Tensor], indices: IndexTable) -> int:
+def bytes_of(tensors: Iterable[Tensor], indices: IndexTable) -> int:
+    """The bytes of all tensors together; the indices have extents."""
     return sum(prod(indices.extent(i) or 0 for i in tensor.indices) * tensor.element.size_bytes for tensor in tensors)

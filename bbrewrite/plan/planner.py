@@ -12,13 +12,13 @@ from bbrewrite.core.elements import Element
 from bbrewrite.core.programs import BlockProgram, Tensor
 from bbrewrite.core.terms import Term
 from bbrewrite.egraph.view import FrozenGraph
-from bbrewrite.lang.diagnostics import counted
 from bbrewrite.plan.extraction.assemble import closed_terms, kernel_term
 from bbrewrite.plan.extraction.extract import Extraction, KernelForm, extract, extract_alone
 from bbrewrite.plan.extraction.lists import Lists
 from bbrewrite.plan.extraction.parts import parts
 from bbrewrite.plan.extraction.search import CHOICES_COMPARED, Choice, Found, Prices, priced_choices, search
 from bbrewrite.plan.kernel import KernelProgram
+from bbrewrite.plan.kernel_counts import KernelCounts
 from bbrewrite.plan.partition import Partition, fused_program, partition
 from bbrewrite.plan.plans import Plan, PlanCosts, PlanOutline
 from bbrewrite.plan.scheduling.scheduled import Scheduled
@@ -184,13 +184,17 @@ class Planner:
         nearest = searched.run(limit, fewest_lists=True)
         least = unfused.seconds if nearest.best is None else min(limit, nearest.best.seconds)
         # Most often no plan is so much cheaper that it matters, and bounds alone tell.
-        promised = PROMISED_OF_CANDIDATE if self._is_candidate else 0.0 if self._tries_all else PROMISED_AT_LEAST
-        cheaper = searched.run(min(unfused.seconds, least / (1 + tolerance + promised)))
+        cheaper = searched.run(min(unfused.seconds, least / (1 + tolerance + self._least_promised)))
         if cheaper.best is not None:
             nearest = searched.run(cheaper.best.seconds * (1 + tolerance), fewest_lists=True)
         # A list rounded to an output's type may have to be stored twice, which the search does not know.
         plans = [unfused, *(self._plan_of(found.best, part) for found in (cheaper, nearest) if found.best is not None)]
         return preferred(plans, tolerance), cheaper.bound_left
+
+    @property
+    def _least_promised(self) -> float:
+        """How much less than what matters bounds must promise, as a share, for a plan to be looked for."""
+        return PROMISED_OF_CANDIDATE if self._is_candidate else 0.0 if self._tries_all else PROMISED_AT_LEAST
 
     def _budget(self, tries_all: bool) -> Callable[[], bool]:
         """Whether more kernels may be scheduled, asked again and again while a part is planned."""
@@ -272,10 +276,8 @@ class Planner:
         return Plan(costs, terms, fused, kernels, notes, choices)
 
     def _notes(self, bound_left: float, plan: PlanOutline, part: Mapping[str, str]) -> tuple[str, ...]:
-        """Why nothing or not everything was fused, and how far off the plan may be where a limit was met."""
-        notes: list[str] = []
-        if plan.buffers:
-            notes += self._why_stored(plan, part)
+        """Why there are as many kernels as there are, and how far off the plan may be where a limit was met."""
+        notes = [*self._why_so_many(plan, part)]
         share = 1 - bound_left / plan.seconds
         if share >= GAP_TOLD and not self._is_candidate:
             notes.append(
@@ -283,25 +285,25 @@ class Planner:
             )
         return tuple(notes)
 
-    def _why_stored(self, plan: PlanOutline, part: Mapping[str, str]) -> list[str]:
-        """A sentence on the cheapest plan considered with fewer buffers, with its time."""
-        other = next((other for other in self._considered(part) if other.buffer_count < plan.buffer_count), None)
-        if other is None:
-            return []
-        ours = f"{_milliseconds(plan.seconds)}, estimated"
-        count = counted(len(other.costs), "kernel")
-        without = f"with {', '.join(other.buffers)} alone stored" if other.buffers else "with nothing stored"
-        theirs = _milliseconds(other.seconds)
+    def _why_so_many(self, plan: PlanOutline, part: Mapping[str, str]) -> Iterator[str]:
         is_whole = len(self._parts) == 1 and not self._is_candidate
-        who = "the plan" if is_whole else f"what makes {', '.join(part)}"
-        return [f"{', '.join(plan.buffers)} stored: {who} takes {ours}, and {count} {without} would take {theirs}"]
+        counts = KernelCounts(self._costs, self._pricing.tensors, "" if is_whole else ", ".join(part))
+        if plan.buffers:
+            fewer = next((found for found in self._considered(part) if found.buffer_count < plan.buffer_count), None)
+            if fewer is not None:
+                yield counts.why_not_fewer(plan, fewer)
+        # Candidates are chosen by what they take together. A kernel of two launches makes counts another matter.
+        if self._is_candidate or len(plan.parts.kernels) != len(plan.costs):
+            return
+        promise = self._prices.promise_of_more(dict.fromkeys(part.values()), len(plan.costs))
+        if promise is not None:
+            tolerance = self._machine.target.tolerance
+            note = counts.why_not_more(plan, promise, tolerance + self._least_promised)
+            if note is not None:
+                yield note
 
 
 def preferred[P: PlanCosts](plans: Sequence[P], tolerance: float) -> P:
     """Of the plans that the model does not tell from the fastest, the one with fewest lists and kernels."""
     limit = min(plan.seconds for plan in plans) * (1 + tolerance)
     return min((plan for plan in plans if plan.seconds <= limit), key=lambda plan: plan.size)
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms"

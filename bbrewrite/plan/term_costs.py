@@ -16,6 +16,7 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.core.terms import Apply, Cast, Read, Reduce, Term, is_transpose, untransposed
 from bbrewrite.core.types import Typing
 from bbrewrite.core.widening import unwidened
+from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.target import Target
 
@@ -206,10 +207,31 @@ class TermCosts:
         """The store of one list."""
         return self._traffic(tensor, tensor.indices)
 
+    def operations(self, term: Apply) -> float:
+        """The arithmetic operations of an operator that runs once on each of its blocks."""
+        operator = self._table.operators[term.operator]
+        each = 2 if operator.name == "dot" else int(bool(operator.fold) or operator.function in self._table.functions)
+        return each * self._least_points(term, self._axes(term))
+
+    def bytes_read(self, read: Read) -> int:
+        """The bytes of every element that is read."""
+        return self._bytes(self._tensors[read.tensor], read.free)
+
+    def moving(self, costs: Iterable[Cost]) -> float:
+        """What kernels move, at the rates of the memory from which it comes, as far as they move it side by side."""
+        return sum(
+            moved / self._threads * self._target.tier_seconds_per_byte(tier, self._threads)
+            for cost in costs
+            for tier, moved in zip(self._target.shared_tiers, cost.tier_bytes, strict=True)
+        )
+
     def _traffic(self, tensor: Tensor, indices: Iterable[str]) -> float:
         """One load or store of every element of a tensor, or of those over some indices."""
-        size = prod(self.extent(index) for index in indices) * tensor.element.size_bytes
+        size = self._bytes(tensor, indices)
         return size / self._threads * self._machine.seconds_per_byte(tensor, self.indices)
+
+    def _bytes(self, tensor: Tensor, indices: Iterable[str]) -> int:
+        return prod(self.extent(index) for index in indices) * tensor.element.size_bytes
 
     @property
     def launch(self) -> float:

@@ -56,18 +56,23 @@ class BruteForce:
 
     def least_seconds(self) -> float:
         """The cost of the cheapest plan."""
+        return min(self.least_by_kernels().values())
+
+    def least_by_kernels(self) -> dict[int, float]:
+        """The cost of the cheapest plan of each number of kernels."""
         return self._least({tensor.name for tensor in self._program.outputs}, ())
 
-    def _least(self, wanted: set[str], chosen: tuple[Priced, ...]) -> float:
+    def _least(self, wanted: set[str], chosen: tuple[Priced, ...]) -> dict[int, float]:
         pending = wanted - {name for kernel in chosen for name in kernel.stores}
         if not pending:
-            return 0.0
+            return {0: 0.0}
         name = min(pending)
-        best = inf
+        best: dict[int, float] = {}
         for kernel in self.kernels:
             disjoint = not any(kernel.stores & other.stores for other in chosen)
             if name in kernel.stores and disjoint and not _has_cycle((*chosen, kernel)):
-                best = min(best, kernel.seconds + self._least(wanted | kernel.reads, (*chosen, kernel)))
+                for count, seconds in self._least(wanted | kernel.reads, (*chosen, kernel)).items():
+                    best[count + 1] = min(kernel.seconds + seconds, best.get(count + 1, inf))
         return best
 
     def _cheapest_by_reads(self, identifier: int) -> list[Priced]:

@@ -103,7 +103,8 @@ class Walk:
     """Whole plans for the lists wanted that cost less than the ceiling, cheapest first; with `fewest_lists` those that
     store fewest lists, by fewest kernels, come first. As far as the limit of steps allows.
 
-    With `best_only` the first plan is all that is asked for, and plans that another stands for are left out.
+    With `best_only` the first plan is all that is asked for, and plans that another stands for are left out. Those of
+    no more than so many kernels are left out, too.
     """
 
     def __init__(
@@ -114,8 +115,10 @@ class Walk:
         ceiling: float,
         fewest_lists: bool = False,
         best_only: bool = True,
+        more_than: int = 0,
     ) -> None:
         self._lists = lists
+        self._more_than = more_than
         self._ceiling = ceiling
         self._fewest_lists = fewest_lists
         self._best_only = best_only
@@ -147,7 +150,8 @@ class Walk:
                 return
             _, _, partial = heappop(self._queue)
             if not partial.pending:
-                yield partial
+                if len(partial.makers) > self._more_than:
+                    yield partial
             elif not self._best_only or self._is_first_of_its_kind(partial):
                 for successor in self._successors(partial):
                     self._push(successor)
@@ -191,7 +195,7 @@ class Walk:
             self._behind_pending[partial.pending] = self._lists.behind(partial.pending)
         seen_again = partial.stored & self._behind_pending[partial.pending]
         makers = frozenset(maker for maker in partial.makers if maker.stores & seen_again)
-        kind = (partial.pending, seen_again, makers)
+        kind = (partial.pending, seen_again, makers, min(len(partial.makers), self._more_than))
         if self._cheapest.get(kind, inf) <= partial.seconds:
             return False
         self._cheapest[kind] = partial.seconds

@@ -37,6 +37,15 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Promise:
+    """What none of some plans undercuts, and the kernels that promise as much; `is_kept` where these take just that."""
+
+    kernels: tuple[KernelForm, ...]
+    seconds: float
+    is_kept: bool
+
+
+@dataclass(frozen=True)
 class Found:
     """What a search came to: the best choice below the ceiling, None where there is none; and the least bound of
     the choices that a limit kept it from looking at, infinite where there were none.
@@ -63,6 +72,13 @@ class _Group:
     def bound(self) -> float:
         """What none of the kernels undercuts."""
         return min([self.seconds, *(form.bound for form in self.waiting)])
+
+    @property
+    def most_promising(self) -> KernelForm:
+        """The kernel that may take as little as that."""
+        if self.is_settled and self.best is not None:
+            return self.best
+        return in_order(self.waiting, lambda form: form.bound, _term)[0]
 
     @property
     def is_settled(self) -> bool:
@@ -98,10 +114,10 @@ class Prices:
             groups.append(_Group(maker, tuple(dict.fromkeys((*ordered, keeping)))))
         self._groups = {group.maker: group for group in _in_order(groups)}
 
-    def walk(self, outputs: Iterable[str], ceiling: float, fewest_lists: bool) -> Walk:
+    def walk(self, outputs: Iterable[str], ceiling: float, fewest_lists: bool = False, more_than: int = 0) -> Walk:
         """Through plans by what no kernel undercuts."""
         bounds = {maker: group.bound for maker, group in self._groups.items()}
-        return Walk(self._lists, bounds, self._lists.of(outputs), ceiling, fewest_lists)
+        return Walk(self._lists, bounds, self._lists.of(outputs), ceiling, fewest_lists, more_than=more_than)
 
     def priced_walk(
         self, outputs: Iterable[str], ceiling: float = inf, fewest_lists: bool = False, best_only: bool = True
@@ -121,6 +137,15 @@ class Prices:
         seconds = self._schedule(form)
         if seconds < group.seconds:
             group.seconds, group.best = seconds, form
+
+    def promise_of_more(self, outputs: Iterable[str], more_than: int) -> Promise | None:
+        """What is promised of plans of more kernels than so many; None where there are none."""
+        plan = next(self.walk(outputs, inf, more_than=more_than).plans(), None)
+        if plan is None:
+            return None
+        groups = [self._groups[maker] for maker in plan.makers]
+        kernels = tuple(group.most_promising for group in groups)
+        return Promise(kernels, plan.seconds, all(group.is_settled for group in groups))
 
     def choice(self, plan: PartialPlan) -> Choice:
         """The cheapest kernels priced for the makers of a plan."""
