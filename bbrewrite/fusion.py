@@ -26,6 +26,7 @@ from bbrewrite.plan.alternatives import PlanSpace
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import Planner, preferred
 from bbrewrite.plan.plans import Plan
+from bbrewrite.plan.repeated_loads import repeated_load_notes
 from bbrewrite.plan.scheduling.schedules import KnownSchedules, Schedules
 from bbrewrite.plan.target import Target
 from bbrewrite.request import Request
@@ -79,7 +80,9 @@ class Fusion:
     def notes(self) -> tuple[str, ...]:
         """Sentences for the report: on choices that were changed, and on what the plan had to do without."""
         winners = [part.winner for part in self.classes if part.winner is not None]
-        return (*self.request.notes, *self.saturation.notes, *self.fused.notes, *tuning_notes(winners))
+        request = self.request
+        repeated = repeated_load_notes(self.fused, request.extents, request.threads, request.rules.table)
+        return (*request.notes, *self.saturation.notes, *self.fused.notes, *repeated, *tuning_notes(winners))
 
     @property
     def keeps_unfused(self) -> bool:

@@ -19,6 +19,7 @@ from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.kernel import Kernel, KernelProgram, Slice
 from bbrewrite.plan.plans import Plan
 from bbrewrite.plan.scheduling.renaming import KernelRenaming
+from bbrewrite.plan.unkept import Unkept
 
 
 def assemble(program: BlockProgram, parts: Sequence[tuple[Candidate, Plan]]) -> Plan:
@@ -41,12 +42,14 @@ class _Assembly:
         costs: list[Cost] = []
         definitions: list[Definition] = []
         notes: list[str] = []
+        unkept: list[Unkept] = []
         explained: set[int] = set()
         for candidate, plan in parts:
             part = _Part(candidate, plan, self)
             kernels += part.kernels()
             definitions += part.definitions()
             costs += plan.costs
+            unkept += part.unkept()
             if id(plan) not in explained:
                 # What is to be said of one candidate is to be said of all of its class.
                 explained.add(id(plan))
@@ -64,7 +67,7 @@ class _Assembly:
             any(plan.kernels.unrolled for _, plan in parts),
         )
         fused = replace(program, indices=self._indices, definitions=tuple(definitions))
-        return Plan(tuple(costs), {}, fused, whole, tuple(notes))
+        return Plan(tuple(costs), {}, fused, whole, tuple(notes), unkept=tuple(unkept))
 
     def place(self, place: Place) -> Tensor:
         """The tensor that stands for one of the program, or for a part of it."""
@@ -148,11 +151,10 @@ class _Part:
         self._renaming = KernelRenaming(self._tensors, self._names, self._local)
 
     def kernels(self) -> list[Kernel]:
-        found: list[Kernel] = []
-        for kernel in self._plan.kernels.kernels:
-            name = "_".join(self._tensors[tensor.name].name for tensor in kernel.writes)
-            found.append(self._renaming.kernel(kernel, name, self._table(kernel.indices)))
-        return found
+        return [
+            self._renaming.kernel(kernel, self._kernel_name(kernel), self._table(kernel.indices))
+            for kernel in self._plan.kernels.kernels
+        ]
 
     def definitions(self) -> list[Definition]:
         found: list[Definition] = []
@@ -165,6 +167,16 @@ class _Part:
 
     def notes(self) -> Iterable[str]:
         return (re.sub(r"\w+", lambda word: self._words(word.group()), note) for note in self._plan.notes)
+
+    def unkept(self) -> Iterable[Unkept]:
+        names = {kernel.name: self._kernel_name(kernel) for kernel in self._plan.kernels.kernels}
+        return (
+            replace(found, kernel=names[found.kernel], tensor=self._tensors[found.tensor].name)
+            for found in self._plan.unkept
+        )
+
+    def _kernel_name(self, kernel: Kernel) -> str:
+        return "_".join(self._tensors[tensor.name].name for tensor in kernel.writes)
 
     def _read(self, read: Read) -> Read:
         place = self._places.get(read.tensor)

@@ -273,7 +273,8 @@ class Planner:
         fused = fused_program(parts, self._program, self._indices)
         costs = tuple(cost for item in chosen for cost in item.costs)
         choices = tuple(item.choice for item in chosen if item.choice is not None)
-        return Plan(costs, terms, fused, kernels, notes, choices)
+        unkept = tuple(found for item in chosen for found in item.unkept)
+        return Plan(costs, terms, fused, kernels, notes, choices, unkept)
 
     def _notes(self, bound_left: float, plan: PlanOutline, part: Mapping[str, str]) -> tuple[str, ...]:
         """Why there are as many kernels as there are, and how far off the plan may be where a limit was met."""

@@ -12,6 +12,7 @@ from bbrewrite.plan.choices import PlanChoice, ScheduleChoice
 from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.kernel import KernelProgram
 from bbrewrite.plan.partition import Partition
+from bbrewrite.plan.unkept import Unkept
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Plan(PlanCosts):
     """A planned program. `fused` is the chosen block program, `kernels` what is generated from it.
 
     `terms` has the chosen closed term of every output, `notes` sentences for the report, such as that local
-    memory did not suffice.
+    memory did not suffice; `unkept` what it has no room to keep.
     """
 
     terms: Mapping[str, Term]
@@ -90,6 +91,7 @@ class Plan(PlanCosts):
     notes: tuple[str, ...]
     # Those of the kernels that run in one launch; none of a plan put together from others.
     schedules: tuple[ScheduleChoice, ...] = ()
+    unkept: tuple[Unkept, ...] = ()
 
     @property
     def choice(self) -> PlanChoice:

@@ -37,3 +37,13 @@ def test_what_is_stored_in_a_candidate_is_told_with_what_the_candidate_makes() -
     assert len(fusion.cover) == 2
     (note,) = (note for note in fusion.notes if " stored: " in note)
     assert note.startswith("G stored: what makes Y takes ")
+
+
+def test_what_a_candidate_loads_again_is_told_under_the_names_of_the_program() -> None:
+    text = RMSNORM_SWIGLU.replace("m = 128", "m = 128, n = 7").replace("input  X[m, d]", "input  U[m, d], Z[n]")
+    text = text.replace("X[m, d]", "U[m, d]").replace("output Y[", "output Result[")
+    fusion = fused(text + FUSED.format(x="Z", one="C", other="D"), Bounds(5, 14))
+    assert len(fusion.cover) == 2
+    (note,) = (note for note in fusion.notes if " loads " in note)
+    assert note.startswith("kernel Result loads U ")
+    assert "; with its blocks kept, the kernel would need " in note

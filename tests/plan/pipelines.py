@@ -22,6 +22,7 @@ from bbrewrite.lower.lowering import lower
 from bbrewrite.plan.machine import Machine
 from bbrewrite.plan.planner import Planner
 from bbrewrite.plan.plans import Plan
+from bbrewrite.plan.repeated_loads import repeated_load_notes
 from bbrewrite.plan.scheduling.schedules import Schedules
 from bbrewrite.plan.target import Target, load_target
 from bbrewrite.resources import resource_directory
@@ -60,6 +61,12 @@ class Planned:
     plan: Plan
     table: OperatorTable
     extents: Mapping[str, int]
+    threads: int
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """What is said of what the plan loads several times."""
+        return repeated_load_notes(self.plan, self.extents, self.threads, self.table)
 
 
 def plan_text(
@@ -93,4 +100,4 @@ def plan_text(
     machine = Machine.running(block_program, target, threads, extents)
     schedules = Schedules(inlined.indices, rules.table, machine)
     plan = Planner(graph, block_program, inlined.roots, schedules).chosen()
-    return Planned(array, block_program, graph, plan, rules.table, extents)
+    return Planned(array, block_program, graph, plan, rules.table, extents, threads)

@@ -85,7 +85,7 @@ def test_rmsnorm_swiglu_is_one_kernel_with_one_loop_over_the_hidden_dimension() 
     assert products(hidden.body) == 3
     m, d, f, e = 128, 1024, 2816, 1024
     rows = 1  # how often a block of m loads X and g; more than once only where the plan says that they do not fit
-    if any("loads X more than once" in note for note in planned.plan.notes):
+    if any(unkept.tensor == "X" for unkept in planned.plan.unkept):
         rows += blocks_of(planned, kernel, "f")
     # Processors that share the reduction load X each, and read each other's accumulators.
     processors, merged = (2, 2 * 2 * m * e) if kernel.is_split else (1, 0)

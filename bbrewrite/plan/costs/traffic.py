@@ -1,13 +1,16 @@
-"""What a planned kernel loads from each tensor and stores to it, in bytes: the model's total, tensor by tensor."""
+"""What a planned kernel loads from each tensor and stores to it, in bytes: the model's total, tensor by tensor, and how
+often what a statement loads moves again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
 from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import Tensor
+from bbrewrite.core.terms import Term
 from bbrewrite.core.types import Typing
 from bbrewrite.plan.costs.events import Event, summarise
 from bbrewrite.plan.kernel import Kernel
@@ -15,11 +18,39 @@ from bbrewrite.plan.masks.visited_share import visited_share
 
 
 @dataclass(frozen=True)
-class KernelTraffic:
-    """Bytes by tensor name, repetitions included. Blocks that processors merge belong to no tensor."""
+class Moved:
+    """What one statement loads, stores or merges in a call: its bytes, repetitions included, and what repeats them.
 
-    loaded: Mapping[str, int]
-    stored: Mapping[str, int]
+    The same blocks move in each of so many iterations of `loops`, and by each of so many `processors`. `whole` are the
+    bytes without that, if masks hid nothing; `visited` is the share that they leave.
+    """
+
+    tensor: str
+    block: Term | None
+    bytes: int
+    whole: int
+    loops: tuple[tuple[str, int], ...]
+    processors: int
+    visited: float
+
+
+@dataclass(frozen=True)
+class KernelTraffic:
+    """What each statement moves. What processors merge belongs to no tensor."""
+
+    loads: tuple[Moved, ...]
+    stores: tuple[Moved, ...]
+    merges: tuple[Moved, ...]
+
+    @property
+    def loaded(self) -> Mapping[str, int]:
+        """Bytes by tensor name."""
+        return _by_tensor(self.loads)
+
+    @property
+    def stored(self) -> Mapping[str, int]:
+        """The same of stores."""
+        return _by_tensor(self.stores)
 
 
 def kernel_traffic(
@@ -35,18 +66,26 @@ def kernel_traffic(
     def trips(loop: str) -> int:
         return -(-every[loop] // blocks[loop])
 
-    def total(event: Event) -> int:
-        moved = event.amount * prod(indices.extent(axis) or 0 for axis in event.axes)
-        repeats = prod(trips(loop) for loop in event.loops if loop not in event.axes)
+    def moved(event: Event) -> Moved:
+        around = [loop for loop in event.loops if loop not in event.axes]
+        again = tuple((loop, trips(loop)) for loop in around if event.is_repeated(loop) and trips(loop) > 1)
+        once = event.amount * prod(indices.extent(axis) or 0 for axis in event.axes)
+        whole = once * prod(trips(loop) for loop in around if not event.is_repeated(loop))
         # Of a split kernel, every processor does what is not shared out.
-        everyone = kernel.is_split and event.shared is None and not event.once
+        processors = threads if kernel.is_split and event.shared is None and not event.once else 1
         visited = visited_share(event.narrowed, blocks, every, frozenset(event.axes))
-        return round(moved * repeats * visited) * (threads if everyone else 1)
+        total = round(once * prod(map(trips, around)) * visited) * processors
+        return Moved(event.tensor, event.block, total, round(whole), again, processors, visited)
 
-    def by_tensor(events: tuple[Event, ...]) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for event in events:
-            found[event.tensor] = found.get(event.tensor, 0) + total(event)
-        return found
+    def all_moved(events: Iterable[Event]) -> tuple[Moved, ...]:
+        return tuple(map(moved, events))
 
-    return KernelTraffic(by_tensor(events.loads), by_tensor(events.stores))
+    merged = [event._replace(amount=event.amount * threads) for event in events.merged]
+    return KernelTraffic(all_moved(events.loads), all_moved(events.stores), all_moved(merged))
+
+
+def _by_tensor(moves: Iterable[Moved]) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for move in moves:
+        found[move.tensor] = found.get(move.tensor, 0) + move.bytes
+    return found

@@ -35,6 +35,7 @@ from bbrewrite.plan.scheduling.spanning import may_span, of_single_rows, spanned
 from bbrewrite.plan.scheduling.split import repeats_work_along
 from bbrewrite.plan.scheduling.tried_sizes import TriedSizes, columns
 from bbrewrite.plan.scheduling.two_launches import SHARED_UP_TO, SHARES, TwoLaunches, split_in_two
+from bbrewrite.plan.unkept import Unkept
 
 # How many combinations of grid and loop order are refined by keeping values local.
 NESTS_REFINED = 2
@@ -108,7 +109,7 @@ class ScheduleSearch:
         limit = best.cost.seconds * REFINED_WITHIN
         shared = [start for start in self._shared_out(best) if start.cost.seconds <= limit]
         best = min([*self._refined(shared), best], key=lambda choice: choice.rank)
-        whole = self._finished(counted(best), self._notes(best))
+        whole = replace(self._finished(counted(best), self._notes(best)), unkept=self._unkept(best))
         # Two launches: what is split must be worth more than one.
         fills = self._cells(best) >= SPLIT_BELOW * self._machine.threads
         if may_split or fills or whole.seconds <= 2 * self._machine.target.launch_seconds:
@@ -306,26 +307,29 @@ class ScheduleSearch:
         return replace(choice, blocks=blocks, cost=cost)
 
     def _notes(self, choice: NestChoice) -> tuple[str, ...]:
-        """What would be loaded once if local memory were larger, and a schedule that does not fit at all."""
+        """That a schedule does not fit at all."""
+        if not isinf(choice.cost.seconds):
+            return ()
         capacity = self._machine.target.local_capacity_bytes
-        if isinf(choice.cost.seconds):
-            return (
-                f"kernel {self._kernel.name} needs {_kibibytes(choice.cost.local_bytes)} of local memory and the"
-                f" target has {_kibibytes(capacity)}: no schedule fits, so blocks spill to global memory",
-            )
-        notes: list[str] = []
-        for term in sorted(self._repeated_loads(choice) - choice.kept, key=lambda term: term.digest):
+        return (
+            f"kernel {self._kernel.name} needs {_kibibytes(choice.cost.local_bytes)} of local memory and the"
+            f" target has {_kibibytes(capacity)}: no schedule fits, so blocks spill to global memory",
+        )
+
+    def _unkept(self, choice: NestChoice) -> tuple[Unkept, ...]:
+        """What would be loaded once if local memory were larger."""
+        capacity = self._machine.target.local_capacity_bytes
+        needed: dict[str, int] = {}
+        for term in self._repeated_loads(choice) - choice.kept if not isinf(choice.cost.seconds) else ():
             kept = self._nests.built(choice.grid, choice.order, choice.kept | {term}, choice.split)
-            if kept is None or not isinstance(term, Read):
-                continue
-            _, cost = kept.costs.cheapest(columns([choice.blocks]))
-            if cost.local_bytes > capacity:
-                name, needed = self._kernel.name, _kibibytes(cost.local_bytes)
-                notes.append(
-                    f"kernel {name} loads {term.tensor} more than once, as is expected to take less time: with its"
-                    f" blocks kept, it would need {needed} of local memory, of which {_kibibytes(capacity)} are near"
-                )
-        return tuple(notes)
+            if kept is not None and isinstance(term, Read):
+                _, cost = kept.costs.cheapest(columns([choice.blocks]))
+                needed[term.tensor] = max(cost.local_bytes, needed.get(term.tensor, 0))
+        return tuple(
+            Unkept(self._kernel.name, tensor, size, capacity)
+            for tensor, size in sorted(needed.items())
+            if size > capacity
+        )
 
     def _finished(self, choice: SizedNest, notes: tuple[str, ...]) -> Scheduled:
         blocks = dict(zip(self._used, choice.blocks, strict=True))

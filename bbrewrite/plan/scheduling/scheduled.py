@@ -9,11 +9,13 @@ from bbrewrite.core.programs import Tensor
 from bbrewrite.plan.choices import ScheduleChoice
 from bbrewrite.plan.costs.totals import Cost
 from bbrewrite.plan.kernel import Kernel
+from bbrewrite.plan.unkept import Unkept
 
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A kernel with the cost that the model gives it; `notes` are sentences on what local memory did not allow.
+    """A kernel with the cost that the model gives it; `notes` are sentences on a schedule that does not fit into local
+    memory, and `unkept` has what there is no room to keep in it.
 
     Where its reduction is split over a GPU there are two kernels, with `buffers` between them, whose first index is
     `shares`; `choice` has the choices that made one kernel, and is None for two.
@@ -25,6 +27,7 @@ class Scheduled:
     notes: tuple[str, ...]
     buffers: tuple[Tensor, ...] = ()
     shares: Index | None = None
+    unkept: tuple[Unkept, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -47,7 +47,7 @@ class _Known:
     def of(found: Scheduled, canonical: CanonicalKernel) -> _Known | None:
         """What another kernel can follow; None where the schedule is of two launches or has something to say."""
         choice = found.choice
-        if choice is None or found.notes:
+        if choice is None or found.notes or found.unkept:
             return None
         kept = frozenset(same for part, same in canonical.parts.items() if part.digest in choice.kept)
         rename = canonical.indices.__getitem__
