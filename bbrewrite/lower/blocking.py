@@ -2,8 +2,9 @@
 
 A block has at most two axes, so at most two blocked indices may stand in one reference or on the left of one
 definition. The others become point loops: first those that act as batch indices (on every factor of a sum of
-products and on its result), then from the left. An index that only shifts an address (a convolution's taps) is a
-point loop too, and so is one that no loop runs over. Sizes are starting values, the user's stay.
+products and on its result), last those that products of matrices need, and of equals the leftmost. An index that only
+shifts an address (a convolution's taps) is a point loop too, and so is one that no loop runs over. Sizes are starting
+values, the user's stay.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from bbrewrite.core.arrays import ArrayDefinition, ArrayExpression, ArrayProgram, Element, Fold
 from bbrewrite.core.indices import Index, IndexTable
 from bbrewrite.core.spans import Span
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
-from bbrewrite.lower.array_expressions import bound_indices, children, free_indices, walk
+from bbrewrite.lower.array_expressions import bound_indices, children, walk
 
 DEFAULT_BLOCK = 64
 _MAXIMAL_AXES = 2
@@ -31,7 +33,7 @@ def choose_blocking(program: ArrayProgram) -> IndexTable:
     loops = {name for d in program.definitions for name in (*d.tensor.indices, *_bound(d.expression))}
     taps = {name for d in program.definitions for name in _taps(d.expression)}
     points = {i.name for i in program.indices if i.block is None and (i.name in taps or i.name not in loops)}
-    batch_likeness = _batch_likeness(program.definitions)
+    batch_likeness = _batch_likeness(program)
     for names, span in _references(program.definitions):
         blocked = [name for name in dict.fromkeys(names) if name not in points]
         while len(blocked) > _MAXIMAL_AXES:
@@ -83,18 +85,31 @@ def _taps(expression: ArrayExpression, bound: frozenset[str] = frozenset()) -> I
         yield from _taps(child, inner)
 
 
-def _batch_likeness(definitions: tuple[ArrayDefinition, ...]) -> Counter[str]:
-    """For each index: sums over several references where it is on all of them, less those where it is not."""
+def _batch_likeness(program: ArrayProgram) -> Counter[str]:
+    """For each index: sums over several references where it is on all of them and stays, less those that need it.
+
+    A product of matrices needs one row index, one column index and one that is reduced: of the indices that stand on
+    the same references the longest, or the last of those.
+    """
     score: Counter[str] = Counter()
-    for definition in definitions:
+    for definition in program.definitions:
         for fold in walk(definition.expression):
             if not isinstance(fold, Fold):
                 continue
-            reads = {frozenset(_names(e)) for e in walk(fold.body) if isinstance(e, Element) and e.addresses}
-            if len(reads) > 1:
-                common = frozenset[str].intersection(*reads)
-                score.update({name: 1 if name in common else -1 for name in free_indices(fold)})
+            reads = list(dict.fromkeys(_names(e) for e in walk(fold.body) if isinstance(e, Element) and e.addresses))
+            if len(reads) < 2:
+                continue
+            alike: dict[tuple[bool, ...], list[str]] = {}
+            for name in dict.fromkeys(name for names in reads for name in names):
+                alike.setdefault((name in fold.indices, *(name in names for names in reads)), []).append(name)
+            score.update(alike.pop((False, *(True for _ in reads)), []))
+            score.subtract(max(reversed(names), key=partial(_length, program.indices)) for names in alike.values())
     return score
+
+
+def _length(indices: IndexTable, name: str) -> int:
+    """The extent of an index, 0 where it is open."""
+    return indices.extent(name) or 0
 
 
 def _too_many_blocks(names: list[str], span: Span | None) -> Diagnostic:

@@ -27,6 +27,32 @@ def test_the_leftmost_becomes_a_point_where_nothing_else_decides() -> None:
     assert found == {"a": None, "b": 3, "c": 64}
 
 
+@pytest.mark.parametrize(
+    ("references", "wanted"),
+    [
+        (("h, m, d", "n, d", "h, m, n"), "m n d"),  # keys that all heads share
+        (("m, h, d", "n, d", "m, h, n"), "m n d"),
+        (("m, h, d", "n, d", "h, n, m"), "m n d"),
+        (("m, d", "h, n, d", "m, h, n"), "m n d"),  # one input projected for every head
+        (("h, m, d", "h, n, d", "m, n"), "m n d"),  # a sum over heads and features
+        (("m, h, d", "n, d, h", "m, n"), "m n d"),
+    ],
+)
+@pytest.mark.parametrize("softmax", [False, True])
+def test_products_of_matrices_have_blocks_of_their_long_indices(
+    references: tuple[str, str, str], wanted: str, softmax: bool
+) -> None:
+    """Whichever operand has further indices, and whatever is done with the product."""
+    a, b, s = references
+    reduced = "h, d" if "h" not in s else "d"
+    text = f"""index h = 8, m = 100, n = 110, d = 64
+    input A[{a}], B[{b}] : f32
+    S[{s}] = sum[{reduced}](A[{a}] * B[{b}])
+    """
+    text += f"output Y[{s}] = softmax[n](S[{s}])" if softmax else f"output Y[{s}] = exp(S[{s}])"
+    assert [name for name, block in blocks(text).items() if block == 64] == wanted.split()
+
+
 def test_users_block_sizes_stay() -> None:
     text = """index h = 8, m = 100, d = 16
     block h = 1, m = 7
