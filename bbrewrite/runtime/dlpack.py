@@ -1,7 +1,7 @@
 """Arrays of other libraries as NumPy arrays over the same memory, by the DLPack protocol.
 
-NumPy reads every type but bfloat16 itself; a capsule of that type is read here, by the layout that the protocol fixes
-(dlpack.h, `DLManagedTensor`). Nothing is copied.
+NumPy reads every type itself, bfloat16 where ml_dtypes has told it how; elsewhere a capsule of that type is read here,
+by the layout that the protocol fixes (dlpack.h, `DLManagedTensor`). Nothing is copied.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def from_dlpack(value: Any, for_writing: bool = False) -> Array:
         return _from_bfloat(value.__dlpack__())
     if for_writing and not array.flags.writeable:
         address = array.__array_interface__["data"][0]
-        return np.asarray(_Memory(array, address, array.shape, array.strides, array.dtype.str))
+        memory = _Memory(array, address, array.shape, array.strides, array.dtype.str)
+        return np.asarray(memory).view(array.dtype)  # of types that are not its own NumPy tells the size alone
     return array
 
 

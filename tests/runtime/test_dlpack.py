@@ -26,29 +26,40 @@ class Exporter:
         return self.array.__dlpack__()
 
 
+class Managed(ctypes.Structure):
+    """`DLManagedTensor`; without a deleter nothing happens when a consumer is done."""
+
+    _fields_ = (("tensor", DlpackTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+# A consumer may look at it for as long as its array lives.
+LENT: list[Managed] = []
+
+
 class BfloatExporter(Exporter):
-    """Numbers of two bytes shown as bfloat16, which NumPy's own exporter does not know."""
+    """Numbers of two bytes shown as bfloat16, which NumPy's own exporter does not know; some of its readers do."""
 
     def __init__(self, array: np.ndarray, dense: bool, code: int = 4) -> None:
         super().__init__(array)
         self.code = code
         shape = (ctypes.c_int64 * array.ndim)(*array.shape)
         strides = (ctypes.c_int64 * array.ndim)(*(step // 2 for step in array.strides))
-        self.tensor = DlpackTensor()
-        self.tensor.data = array.ctypes.data - 4
-        self.tensor.byte_offset = 4
-        self.tensor.device_type, self.tensor.ndim = 1, array.ndim
-        self.tensor.dtype.code, self.tensor.dtype.bits, self.tensor.dtype.lanes = code, 16, 1
-        self.tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
-        self.tensor.strides = None if dense else ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
-        self.kept = (shape, strides)
+        self.managed = Managed()
+        LENT.append(self.managed)
+        tensor = self.managed.tensor
+        tensor.data = array.ctypes.data - 4
+        tensor.byte_offset = 4
+        tensor.device_type, tensor.ndim = 1, array.ndim
+        tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes = code, 16, 1
+        tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+        tensor.strides = None if dense else ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
 
     def __dlpack__(self, **options: Any) -> Any:
         if options:
             raise TypeError("only the first version")
         make = ctypes.pythonapi.PyCapsule_New
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-        return make(ctypes.addressof(self.tensor), b"dltensor", None)
+        return make(ctypes.addressof(self.managed), b"dltensor", None)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, np.int32, np.bool_])
@@ -65,6 +76,16 @@ def test_memory_can_be_written() -> None:
     array = np.zeros((2, 3), np.float32)
     from_dlpack(Exporter(array), for_writing=True)[:, 1] = 7
     np.testing.assert_array_equal(array, [[0, 7, 0], [0, 7, 0]])
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_memory_of_bfloat16_can_be_written(dense: bool) -> None:
+    array = np.zeros((2, 4), ml_dtypes.bfloat16)
+    shown = array if dense else array[:, ::2]
+    found = from_dlpack(BfloatExporter(shown, dense), for_writing=True)
+    assert found.dtype == ml_dtypes.bfloat16
+    found[1] = 7
+    np.testing.assert_array_equal(shown, np.array([[0], [7]]) * np.ones(shown.shape[1]))
 
 
 @pytest.mark.parametrize("dense", [True, False])
