@@ -51,12 +51,13 @@ class PreparedOperand:
 class PackedInPassing:
     """A block of a right operand that its product packs while it multiplies the first rows, panel by panel.
 
-    The next product takes the next block along the index `moved`, if that is known.
+    The next product takes the next block along the first index of `moved`, and after the last one the first one again,
+    and the next along the second; as far as that is known.
     """
 
     panel: PackedOperand
     source: Read | Local
-    moved: str
+    moved: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -64,31 +64,27 @@ template <int Level> BB_INLINE void prefetch(uintptr_t place) {
 struct Nothing {
   template <class vec> BB_INLINE void operator()(const vec*) {}
 };
-// or it asks for some lines of the cache that are wanted soon, in a row of `step` bytes,
+// or it asks for the lines of a row that is wanted soon, one row below the other,
 constexpr long line = 64;
-template <int Lines> struct Asking {
+constexpr int panel_lines = panel_vectors * BB_VECTOR_BYTES <= line ? 1 : panel_vectors * BB_VECTOR_BYTES / line;
+struct Asking {
   uintptr_t place, step;
-  template <class vec> BB_INLINE void operator()(const vec*) {
-    BB_UNROLL for (int j = 0; j < Lines; ++j) prefetch<2>(place + j * line);
-    place += step;
-  }
-};
-// or for one line, and only once in `period` rows,
-struct AskingSeldom {
-  uintptr_t place, step;
-  long period;
   BB_INLINE void ask() {
-    prefetch<2>(place);
+    BB_UNROLL for (int j = 0; j < panel_lines; ++j) prefetch<2>(place + j * line);
     place += step;
   }
+  template <class vec> BB_INLINE void operator()(const vec*) { ask(); }
+};
+// or only once in `period` rows,
+struct AskingSeldom {
+  Asking rows;
+  long period;
   template <class vec> BB_INLINE void operator()(const vec*) {}
 };
-// The lines in a row of a panel.
-constexpr int panel_lines = panel_vectors * BB_VECTOR_BYTES <= line ? 1 : panel_vectors * BB_VECTOR_BYTES / line;
 // or it packs the rows of a whole panel, and asks for those some way ahead.
 template <class T> struct Packing {
   T* to;
-  Asking<panel_lines> ahead;
+  Asking ahead;
   template <class vec> BB_INLINE void operator()(const vec* row) {
     ahead(row);
     BB_UNROLL for (int j = 0; j < panel_vectors; ++j)
@@ -154,7 +150,7 @@ __attribute__((noinline)) void tile(
   long p = 0;
   if constexpr (same<Beside, AskingSeldom>) {
     for (const long whole = k / G * G, some = beside.period * G; p < whole;) {
-      beside.ask();
+      beside.rows.ask();
       for (const long end = whole - p < some ? whole : p + some; p < end; p += G) step(p, G);
     }
   } else {
@@ -222,43 +218,37 @@ void rows_of_panels(sum_t<S>* c, long ldc, const S* a, long lda, const S* b, lon
   }
 }
 
-// All rows against a full panel of a matrix in main memory. Tile after tile asks for some of the panel `ahead`, so that
-// memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums: for some
-// lines of every row or, where a row is one line, for that of some rows: now and then or, if they are few, at once. With
-// `packed`, which has room for the panel, the first tile packs it for the others.
+// All rows against a full panel of a matrix in main memory. Tile after tile asks for some rows of the panel `ahead`, so that
+// memory is read all the time, and not by the first tile alone while the others wait for nothing but their sums: now and
+// then or, if they are few, at once. Rows need not begin with a line: it is the last line of each that no other panel
+// asked for, and so the last byte that is asked for. With `packed`, which has room for the panel, the first tile packs it for
+// the others.
 template <class S>
 void full_panel(
     sum_t<S>* c, long ldc, const S* a, long lda, const S* b, long ldb, S* packed, long m, long k, bool add, long ahead) {
-  constexpr int V = panel_vectors, W = Vector<sum_t<S>>::width, G = panel_group<S>, L = panel_lines;
-  constexpr long rows_ahead = 16, most_asking = 8, most_at_once = 8;
+  constexpr int V = panel_vectors, W = Vector<sum_t<S>>::width, G = panel_group<S>;
+  constexpr long rows_ahead = 16, most_asking = 8, most_at_once = 8 / panel_lines;
   const long tiles = (m + tile_rows(V) - 1) / tile_rows(V), first = packed && tiles > 1 ? 1 : 0;
-  const long asking = tiles - first, share = asking == 1 ? L : asking < L ? (L + 1) / 2 : 1;
-  const long period = asking < most_asking ? asking : most_asking, stretch = (k / G + period - 1) / period;
+  const long asking = tiles - first, period = asking < most_asking ? asking : most_asking;
+  const long stretch = (k / G + period - 1) / period;
   const uintptr_t step = uintptr_t(ldb) * G * sizeof(S);
-  uintptr_t soon = address(b, ahead);
-  for (long t = 0, asked = 0; t < tiles; ++t) {
+  Asking soon{address(b, ahead) + line - 1, step}, now{address(b, 0) + line - 1, step};
+  for (long t = 0; t < tiles; ++t) {
     const long rows = m / tiles + (t < m % tiles);
     if (t < first) {
-      for (long p = 0; p < k && p < rows_ahead; ++p) Asking<L>{address(b, p * ldb), 0}(static_cast<const void*>(nullptr));
-      if constexpr (G == 1)
-        tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Packing<S>{packed, {address(b, rows_ahead * ldb), step}});
+      for (long p = 0; p < k && p < rows_ahead; ++p) now.ask();
+      if constexpr (G == 1) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Packing<S>{packed, now});
       b = packed;
       ldb = V * W;
-    } else if constexpr (L == 1) {
-      if (asked < period && stretch <= most_at_once) {
-        for (long i = 0; i < stretch; ++i) prefetch<2>(soon + uintptr_t(i) * step);
-        tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add), ++asked;
-      } else if (asked == period) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
-      else if (period == 1) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<1>{soon, step}), ++asked;
-      else tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, AskingSeldom{soon, step, period}), ++asked;
-      soon += uintptr_t(stretch) * step;
+    } else if (t - first >= period) {
+      tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
+    } else if (stretch <= most_at_once) {
+      for (long i = 0; i < stretch; ++i) soon.ask();
+      tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
     } else {
-      if (asked >= L) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add);
-      else if (share == L) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<L>{soon, step});
-      else if (share > 1) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<(L + 1) / 2>{soon, step});
-      else tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, Asking<1>{soon, step});
-      asked += share;
-      soon += uintptr_t(share) * line;
+      if (period == 1) tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, soon);
+      else tile_of_rows<S, V>(rows, c, ldc, a, lda, b, ldb, k, add, AskingSeldom{soon, period});
+      soon.place += uintptr_t(stretch) * step;
     }
     c += rows * ldc;
     a += rows * lda;

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
+import re
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
+from bbrewrite.codegen.cpp.program import print_programs
 from bbrewrite.codegen.passes.flatten import flatten
 from bbrewrite.codegen.passes.in_passing import with_operands_in_passing
 from bbrewrite.codegen.steps import Pack, PackedInPassing, Product, leaf_name, walk_steps
@@ -123,6 +125,24 @@ def test_products_are_right() -> None:
             (found,) = compiled.run(arrays, extents, 2).values()
             want = arrays["A"].astype(np.float64) @ arrays["B"].astype(np.float64)
             np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-4)
+
+
+def test_the_next_block_is_fetched_wherever_a_loop_takes_it_from() -> None:
+    """Also where the inner loop over blocks begins anew, and the outer one has moved on."""
+    program = _product(32, 64, F32)
+    (index_n, index_k), size = (program.kernels[0].indices[name] for name in ("n", "k")), {"n": 150, "k": 100}
+    printed = re.search(r"if \(k_number == 0\) bb::dot_in_passing_set\((.*)\);", print_programs([program], TABLE).text)
+    assert printed is not None
+    condition, within, anew = re.split(" [?:] ", printed[1].split(", ")[7])
+    places: list[int] = []
+    found: list[int] = []
+    for n0, k0 in product(range(0, size["n"], index_n.block), range(0, size["k"], index_k.block)):
+        counts = {"n_count": min(index_n.block, size["n"] - n0), "k_count": min(index_k.block, size["k"] - k0)}
+        names = {"n0": n0, "k0": k0, "size_n": size["n"], "size_k": size["k"], **counts}
+        places.append(k0 * size["n"] + n0)
+        found.append(eval(within if eval(condition, names) else anew, names))
+    assert len(places) == 9
+    assert found[:-1] == [after - before for before, after in pairwise(places)]
 
 
 def test_a_block_can_be_added_to_itself_multiplied() -> None:

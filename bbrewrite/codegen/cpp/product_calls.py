@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bbrewrite.codegen.cpp.prepared import packed_apart
 from bbrewrite.codegen.scope import KernelScope, factor
 from bbrewrite.codegen.steps import FlatKernel, Pack, PackedInPassing, PackedOperand, PreparedOperand, Product
@@ -63,6 +65,24 @@ def _first_packed(operand: PreparedOperand, across: str, scope: KernelScope) -> 
     return f"{index.number} * bb::packed_columns<{storage_type(operand.element)}>({index.block})"
 
 
+def _ahead(operand: PackedInPassing, strides: Mapping[str, str], scope: KernelScope) -> str:
+    """How far behind a block the one lies that the next product takes, where its two indices step by `strides`."""
+
+    def entries(number: str, index: str) -> str:
+        stride = strides[index]
+        return number if stride == "1" else f"{number} * {factor(stride)}"
+
+    moved = [index for index in operand.moved if index in strides]
+    if not moved:
+        return "0"
+    inner = scope.index(moved[0])
+    ahead = entries(inner.count, moved[0])
+    if len(moved) == 1:
+        return ahead
+    anew = f"{entries(scope.index(moved[1]).count, moved[1])} - {entries(inner.start, moved[0])}"
+    return f"{inner.start} + {inner.count} < {scope.size(moved[0])} ? {ahead} : {anew}"
+
+
 def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str]:
     """The statements that make a product, or add it to the target."""
     stored = scope.target(step.target)
@@ -89,9 +109,8 @@ def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str
         operands += [pointer, scope.size(along), scope.index(along).start, _first_packed(step.right, column, scope)]
     elif isinstance(step.right, PackedInPassing):
         kind = "dot_in_passing"
-        right = scope.place(step.right.source)
-        beside = step.right.moved == column
-        ahead = columns if beside else f"{contracted} * {factor(right.strides[0])}"
+        right, below = scope.place(step.right.source), typing.block(step.left).axes[1]
+        ahead = _ahead(step.right, {below: right.strides[0], column: "1"}, scope)
         operands += [right.pointer, right.strides[0], scope.locals[step.right.panel.name], ahead]
     else:
         kind = "dot_kn"

@@ -102,6 +102,6 @@ def _multiplies(steps: tuple[Step, ...], pack: Pack) -> bool:
     )
 
 
-def _moved(pack: Pack, loops: tuple[str, ...]) -> str:
-    """The innermost loop that moves on to another block of an operand."""
-    return next((index for index in reversed(loops) if index in pack.source.free), "")
+def _moved(pack: Pack, loops: tuple[str, ...]) -> tuple[str, ...]:
+    """The loops that move on to another block of an operand, the innermost first."""
+    return tuple(index for index in reversed(loops) if index in pack.source.free)
