@@ -1,7 +1,8 @@
-"""How often Python looks for garbage while a program is planned: more rarely than it does by itself.
+"""How often Python looks for garbage while a program is read and planned: more rarely than it does by itself.
 
-Planning makes very many objects that stay, and next to no cycles of references, which is all that the collector is
-for; looking through what stays, over and over, takes a quarter of the time of planning a large program.
+Reading and planning make very many objects that stay, and next to no cycles of references, which is all that the
+collector is for; looking through what stays, over and over, takes a quarter of the time of planning a large program,
+and looking once through all modules a tenth of that of reading the rules.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ OBJECTS = 200_000
 
 
 class _Rarely:
-    """How many plannings run in this process, and what the user's own threshold is while some do."""
+    """How many such works run in this process, and what the user's own threshold is while some do."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -16,6 +16,7 @@ from bbrewrite.core.operators import OperatorTable
 from bbrewrite.core.programs import BlockProgram
 from bbrewrite.core.terms import Read, walk
 from bbrewrite.fusion import Fusion, fuse
+from bbrewrite.garbage import rare_collections
 from bbrewrite.interpret.kernels import run_kernels
 from bbrewrite.lang.diagnostics import Diagnostic, InputError
 from bbrewrite.lang.programs import parse_program
@@ -118,6 +119,7 @@ def _parsed(request: CompileRequest) -> tuple[Program, RuleSet]:
     return parse_program(request.program, rules.table), rules
 
 
+@rare_collections()
 def planned_program(request: CompileRequest, target: Target | None = None) -> Planned:
     """Plans for the host or another target. Raises InputError."""
     program, rules = _parsed(request)

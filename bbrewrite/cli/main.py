@@ -15,6 +15,7 @@ import click
 from bbrewrite import __version__
 from bbrewrite.cli.exit_codes import INPUT_AT_FAULT, INTERNAL_FAULT, INTERRUPTED, TOOL_MISSING
 from bbrewrite.cli.options import A_PATH, NonEmptyPath, parse_blocks, parse_inputs, parse_seconds, parse_sizes
+from bbrewrite.garbage import rare_collections
 from bbrewrite.limits import MOST_THREADS
 
 # What the system says where output cannot be written: the disk or the quota is full, or the device broken.
@@ -50,6 +51,7 @@ class _Group(click.Group):
             raise UnknownCommand(args[0], ctx)
         return super().resolve_command(ctx, args)
 
+    @rare_collections()  # a command's process is its own, and what it reads and imports stays
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
