@@ -10,8 +10,7 @@ from bbrewrite.core.spans import Source
 from bbrewrite.lang.diagnostics import Diagnostic, did_you_mean
 from bbrewrite.lang.layout import token_span
 
-_COMPARISONS = frozenset({"LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"})
-_INFIX = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "CARET", "AND", "OR"}) | _COMPARISONS
+_INFIX = frozenset({"INFIX", "MINUS", "COMPARISON", "AND", "OR"})
 _KEYWORDS = (
     *("program", "index", "block", "input", "weight", "output", "assume", "def", "let"),
     *("repeat", "carry", "next"),
@@ -65,19 +64,19 @@ def _explain(before: Sequence[Token], token: Token, accepted: frozenset[str]) ->
         return _explain_start(token)
     previous = before[-1]
     wants_value = accepted >= _VALUE
-    if token.type in _COMPARISONS and "AND" in accepted:
+    if token.type == "COMPARISON" and "AND" in accepted:
         return "comparisons do not chain", "write `a < b and b < c`"
-    if token.type == "EQUALS" and (wants_value or "PLUS" in accepted) and previous.type not in _INFIX:
+    if token.type == "EQUALS" and (wants_value or "INFIX" in accepted) and previous.type not in _INFIX:
         return "`=` names a definition; it does not compare", "write `==` to compare"
     if token.type == "EQUALS" and wants_value:
         return f"there is no operator `{previous.value}=`", ""
-    if token.type == "STAR" and previous.type == "SLASH":
+    if token == "*" and previous == "/":
         return "there is no operator `/*`", "`#` starts a comment"
-    if token.type == "STAR" and previous.type == "STAR":
+    if token == previous == "*":
         return "there is no operator `**`", "a power is written `^`"
-    if token.type == "SLASH" and previous.type == "SLASH":
+    if token == previous == "/":
         return "there is no operator `//`", "`/` inside an index bracket is floor division; elsewhere use `floor`"
-    if token.type == "PLUS" and wants_value:
+    if token == "+" and wants_value:
         return "there is no unary `+`", "leave it out"
     if token.type == "NOT" and wants_value:
         return "`not` binds looser than this operator", "put brackets around it: `(not x)`"
@@ -85,7 +84,7 @@ def _explain(before: Sequence[Token], token: Token, accepted: frozenset[str]) ->
         return f"`{token.value}` cannot follow an operator directly", "put brackets around it"
     if _names_indices(before, accepted):
         return "", "only names of indices stand in these brackets"
-    if token.type in _WORDS | {"NUMBER"} and "PLUS" in accepted:
+    if token.type in _WORDS | {"NUMBER"} and "INFIX" in accepted:
         return f"an operator is missing between `{previous.value}` and `{token.value}`", ""
     if token.type in _WORDS and token.type not in ("NAME", "NOT", "MAP", "REDUCE") and "NAME" in accepted:
         return f"`{token.value}` is a word of the language and cannot be a name here", ""
@@ -99,7 +98,7 @@ def _names_indices(before: Sequence[Token], accepted: frozenset[str]) -> bool:
 
 
 def _explain_start(token: Token) -> tuple[str, str]:
-    if token.type == "SLASH":
+    if token == "/":
         return (
             "a statement cannot begin with `/`",
             "`#` starts a comment; to go on from the line before, end that with `/`",

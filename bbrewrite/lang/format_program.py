@@ -19,9 +19,7 @@ from bbrewrite.lang.parser import parse_statements, program_tokens
 _OPENING = frozenset({"LEFT_BRACKET", "LEFT_SQUARE"})
 _CLOSING = frozenset({"RIGHT_BRACKET", "RIGHT_SQUARE"})
 _BEFORE_OPERAND = frozenset(
-    {"PLUS", "MINUS", "STAR", "SLASH", "CARET", "AND", "OR", "NOT", "COMMA", "EQUALS", "COLON", "BY"}
-    | {"LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"}
-    | _OPENING
+    {"INFIX", "MINUS", "COMPARISON", "AND", "OR", "NOT", "COMMA", "EQUALS", "COLON", "BY"} | _OPENING
 )
 
 
@@ -109,7 +107,7 @@ def _gap(before: Token | None, previous: Token, token: Token, in_loop: bool) -> 
     is_sign = previous.type == "MINUS" and (before is None or before.type in _BEFORE_OPERAND)
     if is_sign or previous.type in _OPENING or token.type in _CLOSING:
         return ""
-    if token.type in ("COMMA", "LEFT_SQUARE") or "CARET" in (token.type, previous.type):
+    if token.type in ("COMMA", "LEFT_SQUARE") or "^" in (token, previous):
         return ""
     if token.type == "LEFT_BRACKET" and previous.type in {"NAME", *_CLOSING}:
         return ""

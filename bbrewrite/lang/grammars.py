@@ -12,13 +12,14 @@ from typing import Any
 
 from lark import Lark
 
+from bbrewrite.lang.operations import Operations
 from bbrewrite.resources import cache_directory, resource_directory
 
 
 def load_grammar(name: str, **options: Any) -> Lark:
     """An LALR parser of `grammar/NAME.lark`; `options` are lark's."""
     text = (resource_directory("grammar") / f"{name}.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", cache=_tables(name), **options)
+    return Lark(text, parser="lalr", cache=_tables(name), transformer=Operations(), **options)
 
 
 def _tables(name: str) -> str | bool:

@@ -17,9 +17,7 @@ from bbrewrite.lang.characters import described
 from bbrewrite.lang.diagnostics import Diagnostic, Related
 
 _CLOSING = {"LEFT_BRACKET": ("RIGHT_BRACKET", ")"), "LEFT_SQUARE": ("RIGHT_SQUARE", "]")}
-_COMPARISONS = frozenset({"LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"})
-_OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "CARET", "AND", "OR", "NOT"}) | _COMPARISONS
-_CONTINUES = _OPERATORS | {"COMMA", "EQUALS", "COLON"}
+_CONTINUES = frozenset({"INFIX", "MINUS", "COMPARISON", "AND", "OR", "NOT", "COMMA", "EQUALS", "COLON"})
 _STATEMENT_WORDS = frozenset({"PROGRAM", "INDEX", "BLOCK", "INPUT", "WEIGHT", "OUTPUT", "ASSUME", "DEF", "LET"}) | {
     "REPEAT",
     "CARRY",

@@ -18,7 +18,6 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from bbrewrite.core.spans import Source
 from bbrewrite.lang import syntax
-from bbrewrite.lang.chains import grouped
 from bbrewrite.lang.diagnostics import Diagnostic
 from bbrewrite.lang.expectations import describe_unexpected
 from bbrewrite.lang.grammars import load_grammar
@@ -121,7 +120,7 @@ def _parse(source: Source, tokens: tuple[Token, ...]) -> syntax.Statement | tupl
             accepted = frozenset(cast(set[str], _fed(list(tokens[:position])).accepts()))
             return (describe_unexpected(source, tokens[:position], token, accepted),)
     assert tree is not None
-    statement = build_statement(source, grouped(tree))
+    statement = build_statement(source, tree)
     return _too_deep(statement) or statement
 
 

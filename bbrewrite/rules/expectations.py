@@ -149,7 +149,7 @@ def _slip_of_words(source: Source, token: Token, before: str, wanted: set[str]) 
         return "a rule has one arrow", "write a rule for each rewrite", 0
     if text == "=>" and "RPAR" in wanted and (opened := _opened_before(source, token)):
         return "`=>` cannot stand inside brackets", f"the `(` in column {opened} is never closed", 0
-    if token.type in ("NAME", "NUMBER") and "PLUS" in wanted and before:
+    if token.type in ("NAME", "NUMBER") and "INFIX" in wanted and before:
         return f"an operator is missing before `{text}`", "", 0
     return None
 

@@ -23,8 +23,7 @@ _KEYWORDS = _ITEMS | _CLAUSES | _SECTIONS
 # A keyword is as wide as the longest of its kind, and a space.
 _CLAUSE_WIDTH, _SECTION_WIDTH = 6, 9
 _BEFORE_OPERAND = frozenset(
-    {"PLUS", "MINUS", "TIMES", "DIVIDE", "POWER", "AND", "OR", "NOT", "COMPARISON", "COMMA", "EQUAL", "LPAR", "LSQB"}
-    | {"_BECOMES", "BOTH_WAYS"}
+    {"INFIX", "MINUS", "AND", "OR", "NOT", "COMPARISON", "COMMA", "EQUAL", "LPAR", "LSQB", "_BECOMES", "BOTH_WAYS"}
 )
 
 
@@ -177,6 +176,6 @@ def _gap(segment: _Segment, before: Sequence[Token], token: Token) -> str:
     is_sign = previous.type == "MINUS" and (is_first or (earlier is not None and earlier.type in _BEFORE_OPERAND))
     if is_sign or previous.type in ("AT", "LPAR", "LSQB") or token.type in ("COMMA", "RPAR", "RSQB", "LSQB"):
         return ""
-    if "POWER" in (token.type, previous.type):
+    if "^" in (token, previous):
         return ""
     return "" if token.type == "LPAR" and previous.type in ("NAME", "FREE") else " "

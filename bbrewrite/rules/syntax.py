@@ -10,7 +10,6 @@ from typing import cast
 from lark import Lark, Token, Tree
 
 from bbrewrite.core.spans import Source, Span
-from bbrewrite.lang.chains import grouped
 from bbrewrite.lang.diagnostics import Diagnostic
 from bbrewrite.lang.grammars import load_grammar
 from bbrewrite.rules.expectations import name_missing
@@ -23,7 +22,7 @@ _GREATEST_DEPTH = 150
 
 def parse_text(text: str) -> Tree[Token]:
     """The syntax tree of a rule file's text, an item a child. Raises Lark's UnexpectedInput."""
-    return grouped(_parser().parse(text))  # pyright: ignore[reportUnknownMemberType]
+    return _parser().parse(text)  # pyright: ignore[reportUnknownMemberType]
 
 
 def rule_tokens(source: Source) -> list[Token]:

@@ -9,9 +9,9 @@ from bbrewrite.core.arrays import Call
 from bbrewrite.core.printing import print_block_program
 from bbrewrite.core.spans import Source
 from bbrewrite.interpret.kernels import run_kernels
-from bbrewrite.lang.chains import LONGEST
 from bbrewrite.lang.diagnostics import InputError
 from bbrewrite.lang.format_array import print_array_program
+from bbrewrite.lang.operations import LONGEST
 from bbrewrite.lang.programs import parse_program
 from bbrewrite.lower.lowering import lower
 from tests.array_programs import TABLE, program, reference, unfused
