@@ -5,7 +5,13 @@ Light to import, as is all that calls a program which was compiled before: to de
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
+
+
+@lru_cache(maxsize=8)  # checks ask line by line
+def _lines(text: str) -> list[str]:
+    return text.split("\n")
 
 
 class Source(NamedTuple):
@@ -16,7 +22,7 @@ class Source(NamedTuple):
 
     def line(self, number: int) -> str:
         """The text of line `number`, counted from 1; "" past the end."""
-        lines = self.text.split("\n")
+        lines = _lines(self.text)
         return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
 
 

@@ -81,16 +81,15 @@ def _indentation(line: str) -> int:
 
 
 def _depth_faults(source: Source, item: Tree[Token]) -> Iterator[Diagnostic]:
-    waiting: list[tuple[Node, int]] = [(item, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        if isinstance(node, Token):
-            if node.type == "NUMBER" and math.isinf(float(node)):
+    depth, level = 0, list[Node]([item])
+    while level:
+        for node in level:
+            if isinstance(node, Token) and node.type == "NUMBER" and math.isinf(float(node)):
                 yield Diagnostic("out-of-range", f"`{node}` is too large for a number", span_of(source, node))
-        elif depth > _GREATEST_DEPTH:
+        nodes = [node for node in level if isinstance(node, Tree)]
+        if nodes and depth > _GREATEST_DEPTH:
             message = f"expressions nest more than {_GREATEST_DEPTH} deep here"
-            yield Diagnostic("too-deep", message, span_of(source, node))
+            yield Diagnostic("too-deep", message, span_of(source, nodes[0]))
             return
-        else:
-            children = cast("list[Node | None]", node.children)  # None stands for an absent part
-            waiting += [(child, depth + 1) for child in reversed(children) if child is not None]
+        children = cast("list[list[Node | None]]", [node.children for node in nodes])
+        depth, level = depth + 1, [part for parts in children for part in parts if part is not None]  # None is absent
