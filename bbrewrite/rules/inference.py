@@ -52,7 +52,7 @@ class Inference:
         self._kinds: list[Kinds] = []
         self._items: dict[int, int] = {}
         self._parts: dict[int, tuple[int, int]] = {}
-        self._applied: list[tuple[tuple[Choice, ...], tuple[int, ...], int]] = []
+        self._applied: list[tuple[tuple[Choice, ...], tuple[int, ...]]] = []
 
     def solve(
         self, terms: Sequence[Term], sides: Sequence[tuple[Term, Term]] = (), known: Mapping[Term, Kinds] | None = None
@@ -68,8 +68,8 @@ class Inference:
                 self._unite(one, other)
         before: object = None
         while before != (before := self._state()):
-            for found, operands, result in self._applied:
-                self._apply(found, operands, result)
+            for found, numbers in self._applied:
+                self._apply(found, [self._root(number) for number in numbers])
             for pair in list(self._parts):
                 self._lift(self._root(pair))
         return self
@@ -143,7 +143,7 @@ class Inference:
             self._narrow(child, taken(term, position, self._table))
         match term:
             case Apply():
-                self._applied.append((choices(term, self._table), children, number))
+                self._applied.append((choices(term, self._table), (*children, number)))
             case Map() | Stored():
                 self._unite(self._item(number), children[0])
             case At() | Loaded():
@@ -188,21 +188,20 @@ class Inference:
             if _is_alone(monoid, position):
                 self._unite(number, component)
             else:
-                self._applied.append((SPREADS, (number,), component))
+                self._applied.append((SPREADS, (number, component)))
 
-    def _apply(self, found: tuple[Choice, ...], operands: tuple[int, ...], result: int) -> None:
-        fitting = [choice for choice in found if self._is_open(choice, operands, result)]
-        self._narrow(result, frozenset[str]().union(*(choice.result for choice in fitting)))
-        for position, operand in enumerate(operands):
-            self._narrow(operand, frozenset[str]().union(*(choice.operands[position] for choice in fitting)))
+    def _apply(self, found: tuple[Choice, ...], roots: Sequence[int]) -> None:
+        open_choices = [choice for choice in found if self._is_open(choice, roots)]
+        for position, root in enumerate(roots):
+            self._kinds[root] &= {choice[position] for choice in open_choices}
 
-    def _is_open(self, choice: Choice, operands: tuple[int, ...], result: int) -> bool:
-        """Whether a choice gives every value, however often it stands in the term, a kind that it may have."""
-        left: dict[int, Kinds] = {}
-        for number, kinds in zip((*operands, result), (*choice.operands, choice.result), strict=True):
-            root = self._root(number)
-            left[root] = left.get(root, self._kinds[root]) & kinds
-        return all(left.values())
+    def _is_open(self, choice: Choice, roots: Sequence[int]) -> bool:
+        """Whether a choice gives every value, however often it stands in the term, one kind, which it may have."""
+        chosen: dict[int, str] = {}
+        for root, kind in zip(roots, choice, strict=True):
+            if kind not in self._kinds[root] or chosen.setdefault(root, kind) != kind:
+                return False
+        return True
 
     def _lift(self, pair: int) -> None:
         """A pair of two lists is a list of pairs, and the other way round."""

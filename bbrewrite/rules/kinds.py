@@ -15,6 +15,7 @@ from bbrewrite.core.spans import Span
 from bbrewrite.core.terms import Apply, At, Cast, Component, Loaded, Map, Number, Pair, Reduce, Size, Stored, Term
 
 type Kinds = frozenset[str]
+type Choice = tuple[str, ...]  # one way to use an operator: the kinds of its operands, and that of its result
 
 _BY_RANK = ("scalar", "vector", "matrix")
 _PLURAL = {"matrix": "matrices", "vector": "vectors", "scalar": "scalars", "list": "lists", "pair": "pairs"}
@@ -38,27 +39,17 @@ class Use:
         return self.parent.children[self.position]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One way to use an operator."""
-
-    operands: tuple[Kinds, ...]
-    result: Kinds
-
-
-SPREADS = tuple(
-    Choice((frozenset({kind}),), frozenset({wide})) for wide in _BY_RANK for kind in dict.fromkeys(("scalar", wide))
-)
+SPREADS: tuple[Choice, ...] = tuple((kind, wide) for wide in _BY_RANK for kind in dict.fromkeys(("scalar", wide)))
 """The ways to spread a value over a block."""
 
 
 def choices(term: Apply, table: OperatorTable) -> tuple[Choice, ...]:
-    """The ways to use an operator: the kinds of its operands and of its result."""
+    """The ways to use an operator."""
     operator = table.operators[term.operator]
     if operator.is_elementwise:
         return _elementwise_choices(operator.arity)
     return tuple(
-        Choice(tuple(of_letters(operand) for operand in signature.operands), of_letters(signature.result))
+        tuple(_BY_RANK[len(letters)] for letters in (*signature.operands, signature.result))
         for signature in operator.signatures
     )
 
@@ -66,15 +57,10 @@ def choices(term: Apply, table: OperatorTable) -> tuple[Choice, ...]:
 @cache
 def _elementwise_choices(arity: int) -> tuple[Choice, ...]:
     return tuple(
-        Choice(tuple(frozenset({kind}) for kind in kinds), frozenset({max(kinds, key=_BY_RANK.index)}))
+        (*kinds, max(kinds, key=_BY_RANK.index))
         for kinds in itertools.product(_BY_RANK, repeat=arity)
         if len({kind for kind in kinds if kind != "scalar"}) <= 1
     )
-
-
-def of_letters(letters: str) -> Kinds:
-    """The kind of a block with these axes."""
-    return frozenset({_BY_RANK[len(letters)]})
 
 
 def given(term: Term, table: OperatorTable) -> Kinds:
@@ -87,7 +73,7 @@ def given(term: Term, table: OperatorTable) -> Kinds:
         case Pair():
             return PAIRS | LISTS
         case Apply():
-            return frozenset[str]().union(*(choice.result for choice in choices(term, table)))
+            return frozenset(choice[-1] for choice in choices(term, table))
         case Reduce() | Loaded() | Cast():
             return BLOCKS
         case _:
@@ -102,7 +88,7 @@ def taken(parent: Term, position: int, table: OperatorTable) -> Kinds:
         case Component():
             return PAIRS | LISTS
         case Apply():
-            return frozenset[str]().union(*(choice.operands[position] for choice in choices(parent, table)))
+            return frozenset(choice[position] for choice in choices(parent, table))
         case Reduce() | Cast() | Stored():
             return BLOCKS
         case _:
