@@ -51,8 +51,8 @@ class PreparedOperand:
 class PackedInPassing:
     """A block of a right operand that its product packs while it multiplies the first rows, panel by panel.
 
-    The next product takes the next block along the first index of `moved`, and after the last one the first one again,
-    and the next along the second; as far as that is known.
+    The next product takes the next block along the first index of `moved`; after the last one the first one again, and
+    the next along the second, and so on.
     """
 
     panel: PackedOperand

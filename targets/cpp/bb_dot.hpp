@@ -172,14 +172,14 @@ template <class T> bool stays_in_caches(long ldb, long k) {
 }
 
 // So many rows repay a copy of what all their tiles read: it lies in one run, and its vectors in whole lines.
-constexpr long rows_worth_it = 4 * full_tile_rows;
+constexpr long rows_worth_a_copy = 16 * full_tile_rows;
 
 // B as it lies in memory; the last panel, if it is not full, is packed before it is used.
 template <class T>
 void dot_in_passing(
     T* c, long ldc, const T* a, long lda, const T* b, long ldb, T* panel, long next, long m, long n, long k, bool add) {
   constexpr long N = panel_width<T>;
-  T* const packed = m < rows_worth_it && stays_in_caches<T>(ldb, k) ? nullptr : panel;
+  T* const packed = m < rows_worth_a_copy && stays_in_caches<T>(ldb, k) ? nullptr : panel;
   for (; n >= N; n -= N, c += N, b += N, next -= N)
     full_panel<T>(c, ldc, a, lda, b, ldb, packed, m, k, add, n >= 2 * N ? N : next);
   if (n == 0) return;
@@ -241,7 +241,7 @@ template <class S> void row_of_panels(sum_t<S>* c, const S* a, const S* b, long 
 // of C that lie far apart are best visited along, not across. All panels of the block must have room in the cache behind
 // the nearest, which reads them ahead since they lie in long runs, and one be so long that the nearest would not keep it
 // anyway.
-constexpr long nearest_cache = 1 << 15;
+constexpr long nearest_cache = 1 << 15, rows_worth_it = 4 * full_tile_rows;
 template <class S> BB_INLINE bool goes_by_rows(long ldc, long m, long n, long k) {
   if (panel_lines > 1 || is_widened<S> || m < rows_worth_it || ldc < 2 * n) return false;
   const size_t row = size_t(k) * sizeof(S);

@@ -127,21 +127,45 @@ def test_products_are_right() -> None:
             np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-4)
 
 
-def test_the_next_block_is_fetched_wherever_a_loop_takes_it_from() -> None:
-    """Also where the inner loop over blocks begins anew, and the outer one has moved on."""
-    program = _product(32, 64, F32)
+def _of_heads() -> KernelProgram:
+    """C = sum over h and k of A[h] B[h], with the loop over blocks of k inside the one over h."""
+    acc = block("acc", "m n")
+    product = op("dot", read("A", "h", "m", "k"), op("transpose", read("B", "k", "h", "n")))
+    body = (
+        Let(acc, Number(0.0)),
+        Loop("h", (Loop("k", (add_to(acc, product),)),)),
+        Store(output("C", "m n"), use(acc)),
+    )
+    tensors = tensor("A", "h m k"), tensor("B", "k h n"), output("C", "m n")
+    return single("of_heads", indices(h=None, m=32, n=64, k=37), "m n", body, *tensors)
+
+
+def _chosen(ahead: str, names: dict[str, int]) -> int:
+    """The value of `condition ? value : condition ? value : ... : value`."""
+    *cases, otherwise = ahead.split(" : ")
+    for case in cases:
+        condition, value = case.split(" ? ")
+        if eval(condition, names):
+            return eval(value, names)
+    return eval(otherwise, names)
+
+
+@pytest.mark.parametrize(("program", "heads"), [(_product(32, 64, F32), 1), (_of_heads(), 3)], ids=["blocks", "heads"])
+def test_the_next_block_is_fetched_wherever_a_loop_takes_it_from(program: KernelProgram, heads: int) -> None:
+    """Also where inner loops over blocks begin anew, and an outer one has moved on."""
     (index_n, index_k), size = (program.kernels[0].indices[name] for name in ("n", "k")), {"n": 150, "k": 100}
-    printed = re.search(r"if \(k_number == 0\) bb::dot_in_passing_set\((.*)\);", print_programs([program], TABLE).text)
+    printed = re.search(r"bb::dot_in_passing_(?:set|add)\((.*)\);", print_programs([program], TABLE).text)
     assert printed is not None
-    condition, within, anew = re.split(" [?:] ", printed[1].split(", ")[7])
+    ahead = printed[1].split(", ")[7]
     places: list[int] = []
     found: list[int] = []
-    for n0, k0 in product(range(0, size["n"], index_n.block), range(0, size["k"], index_k.block)):
+    blocks = range(0, size["n"], index_n.block), range(heads), range(0, size["k"], index_k.block)
+    for n0, h, k0 in product(*blocks):
         counts = {"n_count": min(index_n.block, size["n"] - n0), "k_count": min(index_k.block, size["k"] - k0)}
-        names = {"n0": n0, "k0": k0, "size_n": size["n"], "size_k": size["k"], **counts}
-        places.append(k0 * size["n"] + n0)
-        found.append(eval(within if eval(condition, names) else anew, names))
-    assert len(places) == 9
+        sizes = {"size_n": size["n"], "size_k": size["k"], "size_h": heads}
+        places.append((k0 * heads + h) * size["n"] + n0)
+        found.append(_chosen(ahead, {"n0": n0, "h": h, "k0": k0, **counts, **sizes}))
+    assert len(places) == 9 * heads
     assert found[:-1] == [after - before for before, after in pairwise(places)]
 
 

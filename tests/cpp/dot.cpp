@@ -131,6 +131,8 @@ template <class T> static void products() {
   // Rows that share few places in caches.
   for (long n : {w, 2 * w + 1})
     for (long m : {1, 7, 25}) product<T>(m, n, 150, 2048 - n);
+  for (long m : {95, 96, 97})  // about as many rows as repay a copy of panels that caches would keep
+    for (long n : {1, 64, 150}) product<T>(m, n, 70, 3);
 }
 
 // The product for a block of a matrix that was packed whole: rows from p0 on, columns from j0 on, which is `first` packed.

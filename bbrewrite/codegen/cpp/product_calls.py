@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 from bbrewrite.codegen.cpp.prepared import packed_apart
 from bbrewrite.codegen.scope import KernelScope, factor
 from bbrewrite.codegen.steps import FlatKernel, Pack, PackedInPassing, PackedOperand, PreparedOperand, Product
 from bbrewrite.codegen.text import storage_type
 from bbrewrite.core.indices import Index, IndexTable
+from bbrewrite.core.terms import Local, Read
 from bbrewrite.core.types import Typing
 
 
@@ -65,22 +67,38 @@ def _first_packed(operand: PreparedOperand, across: str, scope: KernelScope) -> 
     return f"{index.number} * bb::packed_columns<{storage_type(operand.element)}>({index.block})"
 
 
-def _ahead(operand: PackedInPassing, strides: Mapping[str, str], scope: KernelScope) -> str:
-    """How far behind a block the one lies that the next product takes, where its two indices step by `strides`."""
+def _ahead(operand: PackedInPassing, scope: KernelScope) -> str:
+    """How far behind a block the one lies that the next product takes.
 
-    def entries(number: str, index: str) -> str:
-        stride = strides[index]
-        return number if stride == "1" else f"{number} * {factor(stride)}"
-
-    moved = [index for index in operand.moved if index in strides]
-    if not moved:
+    That is the next one of the innermost loop that has a next one, with the loops inside it at their first.
+    """
+    strides = _strides(operand.source, scope)
+    cases: list[tuple[str, str]] = []
+    to_the_first = ""
+    for index in takewhile(strides.__contains__, operand.moved):
+        place, stride = scope.index(index), strides[index]
+        start, count = (place.start, place.count) if place.start else (place.number, "1")
+        cases.append((f"{start} + {count} < {scope.size(index)}", _entries(count, stride) + to_the_first))
+        to_the_first += f" - {_entries(start, stride)}"
+    if not cases:
         return "0"
-    inner = scope.index(moved[0])
-    ahead = entries(inner.count, moved[0])
-    if len(moved) == 1:
-        return ahead
-    anew = f"{entries(scope.index(moved[1]).count, moved[1])} - {entries(inner.start, moved[0])}"
-    return f"{inner.start} + {inner.count} < {scope.size(moved[0])} ? {ahead} : {anew}"
+    *inner, (_, outermost) = cases
+    return "".join(f"{has_next} ? {ahead} : " for has_next, ahead in inner) + outermost
+
+
+def _strides(source: Read | Local, scope: KernelScope) -> Mapping[str, str]:
+    """How far apart entries of a tensor lie along each index that is one of its axes."""
+    if isinstance(source, Local):
+        return {}
+    strides = scope.tensor_strides(source.tensor)
+    pairs = zip(source.addresses, strides, strict=True)
+    return {address.plain_index: stride for address, stride in pairs if address.plain_index is not None}
+
+
+def _entries(number: str, stride: str) -> str:
+    if number == "1" or stride == "1":
+        return stride if number == "1" else number
+    return f"{number} * {factor(stride)}"
 
 
 def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str]:
@@ -109,9 +127,8 @@ def product_calls(step: Product, scope: KernelScope, typing: Typing) -> list[str
         operands += [pointer, scope.size(along), scope.index(along).start, _first_packed(step.right, column, scope)]
     elif isinstance(step.right, PackedInPassing):
         kind = "dot_in_passing"
-        right, below = scope.place(step.right.source), typing.block(step.left).axes[1]
-        ahead = _ahead(step.right, {below: right.strides[0], column: "1"}, scope)
-        operands += [right.pointer, right.strides[0], scope.locals[step.right.panel.name], ahead]
+        right = scope.place(step.right.source)
+        operands += [right.pointer, right.strides[0], scope.locals[step.right.panel.name], _ahead(step.right, scope)]
     else:
         kind = "dot_kn"
         right = scope.place(step.right)
